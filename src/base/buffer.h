@@ -1,0 +1,59 @@
+// Buffer: bytes that come in at the end and go out at the front. Grows without clearing memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+namespace sava::base {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  ~Buffer() { free(data_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::string_view view() const { return {data_, size_}; }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  bool empty() const { return size_ == 0; }
+
+  // At least n writable bytes behind the end; follow with Grow(written).
+  char* Reserve(size_t n) {
+    if (capacity_ - size_ < n) {
+      const size_t wanted = std::max(size_ + n, std::min(capacity_ * 2, capacity_ + (64U << 20)));
+      char* bigger = static_cast<char*>(realloc(data_, wanted));
+      if (bigger == nullptr) throw std::bad_alloc();
+      data_ = bigger;
+      capacity_ = wanted;
+    }
+    return data_ + size_;
+  }
+  void Grow(size_t n) { size_ += n; }
+  void Append(std::string_view bytes) {
+    memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
+    size_ += bytes.size();
+  }
+  // Drops n bytes at the front; an emptied buffer gives its memory back.
+  void Consume(size_t n) {
+    if (n == 0) return;
+    if (n == size_) {
+      free(data_);
+      data_ = nullptr;
+      size_ = capacity_ = 0;
+      return;
+    }
+    memmove(data_, data_ + n, size_ - n);
+    size_ -= n;
+  }
+
+ private:
+  char* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace sava::base

@@ -1,0 +1,108 @@
+// Chooses between one command, commands from a pipe, and the prompt.
+#include "cli/client.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/client_docs.h"
+#include "cli/client_format.h"
+#include "cli/client_interactive.h"
+#include "cli/client_options.h"
+#include "cli/client_session.h"
+
+namespace sava::cli {
+namespace {
+
+// `sava cli help [COMMAND]` works without the prompt too.
+int PrintHelp(const std::vector<std::string>& command, Session* session) {
+  if (command.size() == 1) {
+    fmt::print("{}", UsageText());
+    return 0;
+  }
+  if (base::Status status = session->Connect(); !status.ok()) {
+    fmt::print(stderr, "{}\n", status.error());
+    return 1;
+  }
+  fmt::print("{}", HelpText(session->Docs(), {command.begin() + 1, command.end()}));
+  return 0;
+}
+
+int RunOnce(const Options& options, Session* session) {
+  std::vector<std::string> command = options.command;
+  if (base::EqualsNoCase(command.front(), "help")) return PrintHelp(command, session);
+  if (options.last_argument_from_stdin) {
+    command.emplace_back(std::istreambuf_iterator<char>(std::cin),
+                         std::istreambuf_iterator<char>());
+  }
+  bool refused = false;
+  for (int64_t run = 0; options.repeat < 0 || run < options.repeat; ++run) {
+    if (run > 0 && options.interval_seconds > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(options.interval_seconds));
+    }
+    const Session::Outcome outcome = session->Run(command);
+    if (outcome == Session::Outcome::kFailed) return 1;
+    refused = refused || outcome != Session::Outcome::kOk;
+  }
+  return refused ? 1 : 0;
+}
+
+// One command a line; a refusal does not stop the others, a lost server does.
+int RunPipe(Session* session) {
+  bool refused = false;
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto words = base::SplitArgs(line);
+    if (!words) {
+      fmt::print(stderr, "Invalid argument(s): {}\n", line);
+      refused = true;
+      continue;
+    }
+    if (words->empty()) continue;
+    if (words->size() == 1 && (base::EqualsNoCase(words->front(), "quit") ||
+                               base::EqualsNoCase(words->front(), "exit"))) {
+      break;
+    }
+    const Session::Outcome outcome = session->Run(*words);
+    if (outcome == Session::Outcome::kFailed) return 1;
+    refused = refused || outcome != Session::Outcome::kOk;
+  }
+  return refused ? 1 : 0;
+}
+
+}  // namespace
+
+int RunClient(int argc, char** argv) {
+  base::Result<Options> parsed = ParseOptions({argv + 1, argv + argc});
+  if (!parsed.ok()) {
+    fmt::print(stderr, "sava cli: {}\n", parsed.error());
+    return 1;
+  }
+  Options& options = *parsed;
+  if (options.help) {
+    fmt::print("{}", UsageText());
+    return 0;
+  }
+  if (const char* password = std::getenv("REDISCLI_AUTH");
+      password != nullptr && !options.password) {
+    options.password = password;
+  }
+  const bool to_terminal = isatty(STDOUT_FILENO) != 0;
+  const OutputMode mode =
+      options.output.value_or(to_terminal ? OutputMode::kTerminal : OutputMode::kRaw);
+  if (options.command.empty() && to_terminal && isatty(STDIN_FILENO) != 0) {
+    return RunInteractive(options, mode);
+  }
+  Session session(options, mode, nullptr, stdout, stderr);
+  return options.command.empty() ? RunPipe(&session) : RunOnce(options, &session);
+}
+
+}  // namespace sava::cli

@@ -1,0 +1,156 @@
+#include "cli/serve.h"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/syslog_sink.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+
+#include "base/version.h"
+#include "server/config.h"
+#include "server/server.h"
+
+namespace sava::cli {
+
+namespace {
+
+base::Status OpenLog(const engine::Settings& settings) {
+  try {
+    std::vector<spdlog::sink_ptr> sinks;
+    if (settings.logfile.empty()) {
+      if (!settings.daemonize) sinks.push_back(std::make_shared<spdlog::sinks::stdout_sink_mt>());
+    } else {
+      sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings.logfile));
+    }
+    if (settings.syslog_enabled) {
+      const int facility = settings.syslog_facility == engine::SyslogFacility::kUser
+                               ? LOG_USER
+                               : LOG_LOCAL0 + ((static_cast<int>(settings.syslog_facility) - 1)
+                                               << 3);
+      sinks.push_back(std::make_shared<spdlog::sinks::syslog_sink_mt>(settings.syslog_ident,
+                                                                      LOG_PID, facility, false));
+    }
+    auto logger = std::make_shared<spdlog::logger>("sava", sinks.begin(), sinks.end());
+    logger->set_pattern("%P:M %d %b %Y %H:%M:%S.%e * %v");
+    logger->flush_on(spdlog::level::trace);
+    static constexpr spdlog::level::level_enum kLevels[] = {
+        spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
+    logger->set_level(kLevels[static_cast<size_t>(settings.loglevel)]);
+    spdlog::set_default_logger(logger);
+    spdlog::set_level(kLevels[static_cast<size_t>(settings.loglevel)]);
+  } catch (const spdlog::spdlog_ex& error) {
+    return base::Error{fmt::format("Can't open the log file: {}", error.what())};
+  }
+  return {};
+}
+
+// Tells a supervisor (systemd's notify protocol) that the server is ready.
+void TellSupervisor(const engine::Settings& settings) {
+  const char* path = getenv("NOTIFY_SOCKET");
+  if (path == nullptr || settings.supervised == engine::Supervised::kNo ||
+      settings.supervised == engine::Supervised::kUpstart) {
+    return;
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const size_t length = strlen(path);
+  if (length == 0 || length >= sizeof address.sun_path) return;
+  memcpy(address.sun_path, path, length);
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
+  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  constexpr char kReady[] = "STATUS=Ready to accept connections\nREADY=1\n";
+  sendto(fd, kReady, sizeof kReady - 1, MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&address),
+         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
+  close(fd);
+}
+
+void WritePidFile(const std::string& path) {
+  FILE* file = fopen(path.c_str(), "we");
+  if (file == nullptr) {
+    spdlog::warn("Failed to write PID file '{}': {}", path, strerror(errno));
+    return;
+  }
+  fprintf(file, "%d\n", static_cast<int>(getpid()));
+  fclose(file);
+}
+
+void Banner(server::Server& server) {
+  const engine::Settings& settings = server.config().settings();
+  char here[4096];
+  const char* where = getcwd(here, sizeof here);
+  std::string addresses;
+  if (settings.port != 0) {
+    for (const std::string& address : settings.bind) {
+      if (!addresses.empty()) addresses += ", ";
+      addresses += fmt::format("{}:{}", address, settings.port);
+    }
+  }
+  if (!settings.unixsocket.empty()) {
+    addresses += addresses.empty() ? "" : ", ";
+    addresses += settings.unixsocket;
+  }
+  spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion, base::kRedisVersion,
+               server.thread_count(), getpid());
+  spdlog::info("RESP  {}", addresses);
+  spdlog::info("HTTP  not built yet (http-port {} is kept for it)", settings.http_port);
+  spdlog::info("Data  {} (kept in memory only: snapshots and the log are not built yet)",
+               where == nullptr ? settings.dir : where);
+  spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);
+  if (!settings.save_rules.empty()) {
+    spdlog::warn("'save' rules are accepted but snapshots are not built yet: data is lost at exit.");
+  }
+}
+
+}  // namespace
+
+int Serve(std::span<const std::string> args, const std::string& executable) {
+  auto config = std::make_unique<server::Config>();
+  if (base::Status status = config->ParseArgs(args, &std::cin); !status) {
+    std::cerr << status.error() << "\n";
+    return 1;
+  }
+  const engine::Settings& settings = config->settings();
+  if (settings.daemonize) {
+    if (daemon(1, 0) != 0) {
+      perror("sava: daemonize");
+      return 1;
+    }
+  }
+  if (base::Status status = OpenLog(settings); !status) {
+    std::cerr << "sava: " << status.error() << "\n";
+    return 1;
+  }
+  const std::string pidfile =
+      settings.pidfile.empty() && settings.daemonize ? "/var/run/sava.pid" : settings.pidfile;
+  char here[4096];
+  const std::string start_dir = getcwd(here, sizeof here) != nullptr ? here : ".";
+  server::Server server(std::move(config));
+  server.set_executable(executable);
+  if (base::Status status = server.Start(); !status) {
+    std::cerr << "sava: " << status.error() << "\n";
+    spdlog::warn("{}", status.error());
+    return 1;
+  }
+  const std::string pid_path =
+      pidfile.empty() || pidfile[0] == '/' ? pidfile : start_dir + "/" + pidfile;
+  if (!pid_path.empty()) WritePidFile(pid_path);
+  Banner(server);
+  spdlog::info("Server initialized");
+  spdlog::info("Ready to accept connections");
+  TellSupervisor(server.config().settings());
+  const int code = server.Wait();
+  if (!pid_path.empty()) unlink(pid_path.c_str());
+  return code;
+}
+
+}  // namespace sava::cli

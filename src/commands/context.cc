@@ -1,0 +1,14 @@
+#include "commands/context.h"
+
+#include <string>
+
+namespace sava::commands {
+
+void Context::ArityError() {
+  std::string text = "ERR wrong number of arguments for '";
+  text += command_name_;
+  text += "' command";
+  reply_.Error(text);
+}
+
+}  // namespace sava::commands

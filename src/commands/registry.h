@@ -1,0 +1,91 @@
+// CommandTable: the commands a server knows, found by name. Built once at start from the families'
+// rows, read by all threads without locks afterwards.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/spec.h"
+
+namespace sava::commands {
+
+// A row with what follows from it.
+struct Command {
+  const CommandSpec* spec = nullptr;
+  int id = 0;             // dense, for statistics
+  std::string full_name;  // "config|get"
+  uint32_t acl = 0;       // explicit and implied categories
+  LockClass lock = LockClass::kNone;
+  const Command* parent = nullptr;
+  std::vector<const Command*> subcommands;
+  // Plain keys at fixed places, the common case: argument indexes first, first+step, … last.
+  bool simple_keys = false;
+  int first_key = 0;
+  int last_key = 0;
+  int key_step = 0;
+
+  bool has(uint32_t flag) const { return (spec->flags & flag) != 0; }
+  bool ArityOk(size_t argc) const {
+    const int n = spec->arity;
+    return n >= 0 ? static_cast<int>(argc) == n : static_cast<int>(argc) >= -n;
+  }
+};
+
+class CommandTable {
+ public:
+  // Appends a family. REQUIRES: before any lookup from another thread.
+  void Add(std::span<const CommandSpec> family);
+
+  // By name, any case; nullptr when unknown. For containers the container.
+  const Command* Find(std::string_view name) const;
+  // Resolves a container's subcommand when there is one (args[1]); the container itself when not.
+  const Command* Resolve(Args args) const;
+  // By full name, "config|get" for a subcommand; nullptr when unknown.
+  const Command* FindFullName(std::string_view name) const;
+
+  // All top-level commands in name order of registration; Resolve-able ones under them.
+  const std::vector<const Command*>& all() const { return top_; }
+  // By dense id, subcommands included.
+  const std::vector<std::unique_ptr<Command>>& by_id() const { return commands_; }
+
+ private:
+  struct Slot {
+    uint64_t hash = 0;
+    const Command* command = nullptr;
+  };
+
+  const Command* AddOne(const CommandSpec& spec, const Command* parent);
+  void Rebuild();
+
+  std::vector<std::unique_ptr<Command>> commands_;
+  std::vector<const Command*> top_;
+  std::vector<Slot> slots_;
+};
+
+// The indexes of the arguments that are keys. False when the arguments cannot be right (a number of
+// keys that does not fit).
+bool KeyIndexes(const Command& command, Args args, std::vector<int>* indexes);
+// The same with each key's flags (KeyFlag).
+bool KeyIndexesAndFlags(const Command& command, Args args, std::vector<int>* indexes,
+                        std::vector<uint16_t>* flags);
+
+// Names as COMMAND INFO prints them, in Redis's order.
+std::vector<std::string_view> FlagNames(const Command& command);
+std::vector<std::string_view> CategoryNames(uint32_t acl);
+std::vector<std::string_view> KeyFlagNames(uint16_t flags);
+// All categories in Redis's order (ACL CAT).
+std::vector<std::string_view> AllCategories();
+uint32_t CategoryByName(std::string_view name);
+
+// The rows of the families in this folder.
+std::span<const CommandSpec> StringCommands();
+std::span<const CommandSpec> BitmapCommands();
+std::span<const CommandSpec> KeyCommands();
+std::span<const CommandSpec> CommandCommands();
+// Every family of this folder.
+std::vector<std::span<const CommandSpec>> AllFamilies();
+
+}  // namespace sava::commands

@@ -1,0 +1,100 @@
+// Client: one connected client as the engine knows it. Owned by its lane's thread; other threads
+// reach it only through the lane's mailbox, or with the gate closed.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands/registry.h"
+#include "keyspace/keyspace.h"
+#include "protocol/out_buffer.h"
+
+namespace sava::engine {
+
+enum ClientFlag : uint32_t {
+  kClientMulti = 1U << 0,         // MULTI was called: commands are queued
+  kClientDirtyExec = 1U << 1,     // an error while queueing: EXEC will refuse
+  kClientMonitor = 1U << 2,
+  kClientCloseAfterReply = 1U << 3,
+  kClientCloseNow = 1U << 4,
+  kClientReplyOff = 1U << 5,
+  kClientReplySkipNext = 1U << 6,
+  kClientReplySkip = 1U << 7,
+  kClientNoEvict = 1U << 8,
+  kClientNoTouch = 1U << 9,
+  kClientUnixSocket = 1U << 10,
+  kClientBlocked = 1U << 11,      // waits (WAIT and later the blocking commands)
+  kClientPaused = 1U << 12,       // its next command waits for CLIENT UNPAUSE
+  kClientParked = 1U << 13,       // its next command waits for a lock
+  kClientLocal = 1U << 14,        // connected from this machine
+  kClientInExec = 1U << 15,
+  kClientFake = 1U << 16,         // not a connection: replay, internal calls
+};
+
+struct QueuedCommand {
+  const commands::Command* command;
+  std::vector<std::string> args;
+};
+
+struct WatchedKey {
+  int db;
+  std::string key;
+};
+
+struct Client {
+  uint64_t id = 0;
+  size_t lane = 0;
+  int fd = -1;
+  std::string addr;   // peer "ip:port" or socket path
+  std::string laddr;  // our side
+  std::string name;
+  std::string lib_name;
+  std::string lib_ver;
+  std::string user = "default";
+
+  int db = 0;
+  int resp = 2;
+  bool authenticated = true;
+  uint32_t flags = 0;
+  protocol::OutBuffer out;
+
+  // Transaction.
+  std::vector<QueuedCommand> queue;
+  size_t queue_bytes = 0;
+  keyspace::Watcher watcher;
+  std::vector<WatchedKey> watched;
+
+  // Subscriptions (mirrors what PubSub holds for this client).
+  std::set<std::string, std::less<>> channels;
+  std::set<std::string, std::less<>> patterns;
+  std::set<std::string, std::less<>> shard_channels;
+
+  // Blocking: the engine resumes it at the deadline (0: never by time).
+  int64_t block_deadline_ms = 0;
+  // What the client is answered when the deadline passes.
+  void (*on_timeout)(Client&) = nullptr;
+
+  // For CLIENT LIST and limits; kept by the network side.
+  int64_t created_ms = 0;
+  int64_t last_active_ms = 0;
+  const commands::Command* last_command = nullptr;
+  size_t query_bytes = 0;       // input not yet parsed
+  size_t query_capacity = 0;
+  size_t argument_bytes = 0;
+  uint64_t net_input = 0;
+  uint64_t net_output = 0;
+  uint64_t commands = 0;
+  int64_t soft_limit_since_ms = 0;  // when the output first passed the soft limit, 0: below
+
+  bool has(uint32_t flag) const { return (flags & flag) != 0; }
+  void set(uint32_t flag, bool on = true) { flags = on ? flags | flag : flags & ~flag; }
+  size_t subscriptions() const { return channels.size() + patterns.size(); }
+  bool subscribed() const { return subscriptions() + shard_channels.size() > 0; }
+  // Waits for something: its further input is left alone.
+  bool waiting() const { return has(kClientBlocked | kClientPaused | kClientParked); }
+};
+
+}  // namespace sava::engine

@@ -1,0 +1,695 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "engine/aging.h"
+#include "engine/engine_context.h"
+
+namespace sava::engine {
+
+using commands::Command;
+using commands::LockClass;
+using keyspace::Keyspace;
+
+namespace {
+
+// A stripe held longer than this by someone else: the connection waits, the loop goes on.
+constexpr int64_t kLockPatienceMicros = 200;
+// Garbage above this is freed on the background thread.
+constexpr size_t kFreeInline = 64 * 1024;
+
+// May be used by a RESP2 client that is subscribed.
+bool AllowedWhileSubscribed(const Command& command) {
+  const std::string_view name = command.spec->name;
+  return name == "ping" || name == "quit" || name == "reset" ||
+         ((command.spec->flags & commands::kPubsub) != 0 &&
+          (name.ends_with("subscribe")));
+}
+
+// Runs at once even while commands are being queued.
+bool EndsOrGuardsQueue(const Command& command) {
+  const std::string_view name = command.spec->name;
+  return name == "exec" || name == "discard" || name == "multi" || name == "watch" ||
+         name == "quit" || name == "reset";
+}
+
+}  // namespace
+
+Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
+    : engine(engine_in), index(lane_index), stats(command_count), rng(base::SecureRandom64()) {
+  context = std::make_unique<EngineContext>(this);
+}
+
+Lane::~Lane() = default;
+
+Engine::Engine(const Options& options, Settings* settings, const commands::CommandTable* table)
+    : settings_(settings),
+      table_(table),
+      clock_(options.clock),
+      keyspace_(options.lanes, static_cast<int>(settings->databases),
+                options.hash_seed != 0 ? options.hash_seed : base::SecureRandom64()),
+      journal_(options.lanes),
+      nanos_per_tick_(1000.0 / base::TicksPerMicro()) {
+  std::vector<Mailbox*> mailboxes;
+  for (size_t i = 0; i < options.lanes; ++i) {
+    lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
+    mailboxes.push_back(&lanes_.back()->mailbox);
+  }
+  pubsub_ = std::make_unique<PubSub>(std::move(mailboxes));
+}
+
+Engine::~Engine() {
+  for (auto& lane : lanes_) FreeGarbage(*lane);
+  background_.Drain();
+}
+
+// ---- gate and locks ----
+
+namespace {
+
+// Adds the time of a wait that could not be avoided to the lane's account.
+template <typename Work>
+auto Timed(Lane& lane, double nanos_per_tick, const Work& work) {
+  const uint64_t start = base::Ticks();
+  const auto result = work();
+  lane.waited_nanos +=
+      static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick);
+  return result;
+}
+
+}  // namespace
+
+void Engine::EnterGate(Lane& lane) {
+  if (!keyspace_.gate().wanted()) {
+    keyspace_.gate().Enter(lane.index);
+    return;
+  }
+  Timed(lane, nanos_per_tick_, [&] {
+    keyspace_.gate().Enter(lane.index);
+    return true;
+  });
+}
+
+void Engine::BeginBatch(Lane& lane) {
+  EnterGate(lane);
+  lane.inside = true;
+  lane.now_ms = clock_->WallMillis();
+  lane.lru_clock = LruClock(lane.now_ms);
+  lane.last_ticks = base::Ticks();
+  if (settings_->maxmemory > 0) lane.over_memory = !MakeRoom(lane);
+}
+
+void Engine::EndBatch(Lane& lane) {
+  ReleaseHeld(lane);
+  keyspace_.gate().Leave(lane.index);
+  lane.inside = false;
+  if (!lane.garbage.empty()) FreeGarbage(lane);
+  keyspace_.gate().epoch().Collect();
+}
+
+void Engine::ReleaseHeld(Lane& lane) {
+  if (lane.held_stripe < 0) return;
+  keyspace_.stripe(static_cast<size_t>(lane.held_stripe)).lock.Unlock();
+  lane.held_stripe = -1;
+}
+
+void Engine::CloseGate(Lane& lane) {
+  ReleaseHeld(lane);
+  if (lane.inside) keyspace_.gate().Leave(lane.index);
+  Timed(lane, nanos_per_tick_, [&] {
+    keyspace_.gate().Close();
+    return true;
+  });
+  lane.exclusive = true;
+}
+
+void Engine::OpenGate(Lane& lane) {
+  lane.exclusive = false;
+  keyspace_.gate().Open();
+  if (lane.inside) EnterGate(lane);
+}
+
+bool Engine::LockOne(Lane& lane, size_t stripe) {
+  if (lane.held_stripe == static_cast<int>(stripe)) return true;
+  ReleaseHeld(lane);
+  keyspace::StripeLock& lock = keyspace_.stripe(stripe).lock;
+  if (!lock.TryLock() &&
+      !Timed(lane, nanos_per_tick_, [&] { return lock.TryLockFor(kLockPatienceMicros); })) {
+    return false;
+  }
+  lane.held_stripe = static_cast<int>(stripe);
+  return true;
+}
+
+bool Engine::Lock(Lane& lane, const LockSet& set) {
+  const int count = std::popcount(set.bits[0]) + std::popcount(set.bits[1]);
+  if (set.all || count > 64) {
+    CloseGate(lane);
+    return true;
+  }
+  if (count == 1) {
+    const int low = std::countr_zero(set.bits[0]);
+    return LockOne(lane, static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])));
+  }
+  ReleaseHeld(lane);
+  for (size_t word = 0; word < 2; ++word) {
+    for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
+      keyspace::StripeLock& lock =
+          keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).lock;
+      if (!lock.TryLock()) Timed(lane, nanos_per_tick_, [&] { return lock.TryLockFor(-1); });
+    }
+  }
+  return true;
+}
+
+void Engine::Unlock(Lane& lane, const LockSet& set) {
+  if (lane.exclusive) {
+    OpenGate(lane);
+    return;
+  }
+  if (std::popcount(set.bits[0]) + std::popcount(set.bits[1]) <= 1) return;  // kept as held_stripe
+  for (size_t word = 0; word < 2; ++word) {
+    for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
+      keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).lock.Unlock();
+    }
+  }
+}
+
+void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, LockSet* set) {
+  LockClass lock = command.lock;
+  if (command.spec->choose_lock != nullptr) lock = command.spec->choose_lock(args);
+  if (lock == LockClass::kAll) set->all = true;
+  if (lock != LockClass::kKeys) return;
+  lane.key_indexes.clear();
+  if (!commands::KeyIndexes(command, args, &lane.key_indexes)) return;
+  for (const int index : lane.key_indexes) {
+    set->Add(Keyspace::StripeOf(keyspace_.Hash(args[static_cast<size_t>(index)])));
+  }
+}
+
+// ---- a batch ----
+
+void Engine::Prepare(Lane& lane, std::span<Request> batch) {
+  lane.hashes.clear();
+  for (Request& request : batch) {
+    const std::string_view name = request.args[0];
+    if (lane.last_command != nullptr && name == lane.last_name) {
+      request.command = lane.last_command;
+    } else {
+      request.command = table_->Resolve(request.args);
+      if (request.command != nullptr && request.command->parent == nullptr &&
+          request.command->subcommands.empty()) {
+        lane.last_command = request.command;
+        lane.last_name = name;
+      }
+    }
+    request.first_hash = static_cast<uint32_t>(lane.hashes.size());
+    request.key_count = 0;
+    const Command* command = request.command;
+    if (command == nullptr || !command->simple_keys || !command->ArityOk(request.args.size())) {
+      continue;
+    }
+    const int argc = static_cast<int>(request.args.size());
+    const int last = command->last_key >= 0 ? command->last_key : argc + command->last_key;
+    for (int i = command->first_key; i <= last && i < argc; i += command->key_step) {
+      const uint64_t hash = keyspace_.Hash(request.args[static_cast<size_t>(i)]);
+      lane.hashes.push_back(hash);
+      ++request.key_count;
+      const keyspace::Table* table =
+          keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
+      if (table != nullptr) table->PrefetchBucket(hash);
+    }
+  }
+  lane.last_command = nullptr;  // the name's bytes live only as long as the batch
+  for (const Request& request : batch) {
+    for (uint32_t k = 0; k < request.key_count; ++k) {
+      const uint64_t hash = lane.hashes[request.first_hash + k];
+      const keyspace::Table* table =
+          keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
+      if (table != nullptr) table->PrefetchEntry(hash);
+    }
+  }
+}
+
+void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
+  for (Request& request : batch) {
+    Client& client = *request.client;
+    if (client.waiting() || client.has(kClientCloseAfterReply | kClientCloseNow)) {
+      request.outcome = Request::Outcome::kRefused;
+      continue;
+    }
+    if (keyspace_.gate().wanted()) {
+      ReleaseHeld(lane);
+      keyspace_.gate().Leave(lane.index);
+      EnterGate(lane);
+      lane.now_ms = clock_->WallMillis();
+    }
+    request.outcome =
+        RunOne(lane, request) ? Request::Outcome::kDone : Request::Outcome::kRefused;
+  }
+}
+
+void Engine::Execute(Lane& lane, Client& client, commands::Args args) {
+  Request request;
+  request.client = &client;
+  request.args = args;
+  BeginBatch(lane);
+  Prepare(lane, {&request, 1});
+  RunBatch(lane, {&request, 1});
+  EndBatch(lane);
+}
+
+// ---- one command ----
+
+bool Engine::RunOne(Lane& lane, Request& request) {
+  Client& client = *request.client;
+  const size_t mark = client.out.Mark();
+  const Command* command = request.command;
+  switch (Admit(lane, client, request)) {
+    case Admission::kWait:
+      return false;
+    case Admission::kAnswered:
+      FinishReply(client, mark);
+      return true;
+    case Admission::kRun:
+      break;
+  }
+  if (command->spec->name == "exec") {
+    const bool done = RunTransaction(lane, client, *command, request.args);
+    if (done) FinishReply(client, mark);
+    return done;
+  }
+  LockSet set;
+  const std::span<const uint64_t> hashes(lane.hashes.data() + request.first_hash,
+                                         request.key_count);
+  LockClass lock = command->lock;
+  if (command->spec->choose_lock != nullptr) lock = command->spec->choose_lock(request.args);
+  if (lock == LockClass::kKeys) {
+    if (command->simple_keys) {
+      for (const uint64_t hash : hashes) set.Add(Keyspace::StripeOf(hash));
+    } else {
+      AddKeys(lane, *command, request.args, &set);
+    }
+  } else {
+    set.all = lock == LockClass::kAll;
+  }
+  EngineContext& context = *lane.context;
+  if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
+  bool locked = true;
+  if (set.all || set.bits[0] != 0 || set.bits[1] != 0) {
+    locked = Lock(lane, set);
+  } else {
+    ReleaseHeld(lane);
+  }
+  if (!locked) {
+    context.DropPrebuilt();
+    lane.stats.parked.Add();
+    Wait(lane, client, kClientParked);
+    return false;
+  }
+  Call(lane, client, *command, request.args, hashes);
+  Unlock(lane, set);
+  context.DropPrebuilt();
+  FinishReply(client, mark);
+  return true;
+}
+
+void Engine::Call(Lane& lane, Client& client, const Command& command, commands::Args args,
+                  std::span<const uint64_t> hashes) {
+  if (monitors_.load(std::memory_order_relaxed) > 0 &&
+      !command.has(commands::kSkipMonitor | commands::kAdmin)) {
+    FeedMonitors(client, args);
+  }
+  EngineContext& context = *lane.context;
+  context.Begin(client, command, args, hashes);
+  command.spec->handler(context);
+  context.End();
+  client.last_command = &command;
+  ++client.commands;
+  lane.stats.commands.Add();
+  CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
+  stats.calls.Add();
+  const uint64_t ticks = base::Ticks();
+  const auto nanos =
+      static_cast<uint64_t>(static_cast<double>(ticks - lane.last_ticks) * nanos_per_tick_);
+  lane.last_ticks = ticks;
+  stats.nanos.Add(nanos);
+  if (settings_->latency_tracking) stats.EnsureHistogram().Record(nanos);
+  if (context.reply().had_error()) {
+    stats.failed.Add();
+    lane.stats.error_replies.Add();
+    errors_.Add(context.reply().error_code());
+  }
+  if (nanos >= 100000) NoteSlow(client, command, args, nanos);
+  else if (settings_->slowlog_log_slower_than >= 0 && settings_->slowlog_log_slower_than < 100) {
+    NoteSlow(client, command, args, nanos);
+  }
+}
+
+void Engine::NoteSlow(Client& client, const Command& command, commands::Args args,
+                      uint64_t nanos) {
+  const auto micros = static_cast<int64_t>(nanos / 1000);
+  const int64_t unix_time = clock_->WallMillis() / 1000;
+  if (settings_->slowlog_log_slower_than >= 0 && micros >= settings_->slowlog_log_slower_than &&
+      settings_->slowlog_max_len > 0 && !command.has(commands::kSkipSlowlog)) {
+    slowlog_.Add(unix_time, micros, args, client.addr, client.name,
+                 static_cast<size_t>(settings_->slowlog_max_len));
+  }
+  if (settings_->latency_monitor_threshold > 0) {
+    latency_.Add(command.has(commands::kFast) ? "fast-command" : "command", unix_time,
+                 micros / 1000, settings_->latency_monitor_threshold);
+  }
+}
+
+// CLIENT REPLY OFF and SKIP: the reply was made and is taken back.
+void Engine::FinishReply(Client& client, size_t mark) {
+  if (!client.has(kClientReplyOff | kClientReplySkip | kClientReplySkipNext)) return;
+  if (client.has(kClientReplyOff | kClientReplySkip)) client.out.TruncateTo(mark);
+  const bool skip_next = client.has(kClientReplySkipNext);
+  client.set(kClientReplySkip, skip_next);
+  client.set(kClientReplySkipNext, false);
+}
+
+void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {
+  client.set(flag);
+  lane.waiting.push_back(&client);
+}
+
+// ---- admission ----
+
+void Engine::Reject(Lane& lane, Client& client, const Command* command, std::string_view error) {
+  protocol::Reply reply(&client.out, client.resp);
+  if (client.has(kClientMulti)) {
+    if (command != nullptr && command->spec->name == "exec") {
+      const size_t space = error.find(' ');
+      DiscardTransaction(lane, client);
+      const std::string text =
+          "EXECABORT Transaction discarded because of: " + std::string(error.substr(space + 1));
+      reply.Error(error.starts_with("ERR ") ? text : "EXECABORT Transaction discarded because of: " +
+                                                         std::string(error));
+      errors_.Add("EXECABORT");
+      lane.stats.error_replies.Add();
+      return;
+    }
+    client.set(kClientDirtyExec);
+  }
+  reply.Error(error);
+  errors_.Add(reply.error_code());
+  lane.stats.error_replies.Add();
+  if (command != nullptr) {
+    lane.stats.by_command[static_cast<size_t>(command->id)].rejected.Add();
+  }
+}
+
+void Engine::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
+  std::string text;
+  const Command* container = table_->Find(args[0]);
+  if (container != nullptr) {
+    text = fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
+                       args.size() > 1 ? args[1].substr(0, 128) : "",
+                       base::ToUpper(container->spec->name));
+  } else {
+    std::string beginning;
+    for (size_t i = 1; i < args.size() && beginning.size() < 128; ++i) {
+      beginning += fmt::format("'{}' ", args[i].substr(0, 128 - beginning.size()));
+    }
+    text = fmt::format("ERR unknown command '{}', with args beginning with: {}",
+                       args[0].substr(0, 128), beginning);
+  }
+  Reject(lane, client, nullptr, text);
+  lane.stats.commands.Add();
+}
+
+Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& request) {
+  const Command* command = request.command;
+  if (command == nullptr) {
+    UnknownCommand(lane, client, request.args);
+    return Admission::kAnswered;
+  }
+  const auto reject = [&](std::string_view error) {
+    Reject(lane, client, command, error);
+    return Admission::kAnswered;
+  };
+  if (!command->ArityOk(request.args.size())) {
+    return reject(
+        fmt::format("ERR wrong number of arguments for '{}' command", command->full_name));
+  }
+  if (command->spec->handler == nullptr) {  // a container without its subcommand
+    UnknownCommand(lane, client, request.args);
+    return Admission::kAnswered;
+  }
+  if (!client.authenticated && !command->has(commands::kNoAuth)) {
+    return reject(commands::errors::kNoAuth);
+  }
+  if (client.has(kClientMulti) && command->has(commands::kNoMulti)) {
+    return reject("ERR Command not allowed inside a transaction");
+  }
+  if (lane.over_memory) {
+    bool denied = command->has(commands::kDenyOom);
+    if (command->spec->name == "exec") {
+      for (const QueuedCommand& queued : client.queue) {
+        denied = denied || queued.command->has(commands::kDenyOom);
+      }
+    }
+    if (denied) return reject(commands::errors::kOom);
+  }
+  if (client.resp == 2 && client.subscribed() && !AllowedWhileSubscribed(*command)) {
+    return reject(fmt::format(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+        "allowed in this context",
+        base::ToLower(command->full_name)));
+  }
+  if (client.has(kClientMulti) && !EndsOrGuardsQueue(*command)) {
+    Queue(client, *command, request.args);
+    return Admission::kAnswered;
+  }
+  if (pause_until_.load(std::memory_order_relaxed) != 0) {
+    bool writes = command->has(commands::kWrite | commands::kMayReplicate);
+    if (command->spec->name == "exec") {
+      for (const QueuedCommand& queued : client.queue) {
+        writes = writes || queued.command->has(commands::kWrite | commands::kMayReplicate);
+      }
+    }
+    if (paused(writes, lane.now_ms)) {
+      Wait(lane, client, kClientPaused);
+      return Admission::kWait;
+    }
+  }
+  if (journal_.enabled() && command->has(commands::kWrite) &&
+      journal_.backlog() > journal::Journal::kBacklogLimit) {
+    Wait(lane, client, kClientParked);
+    return Admission::kWait;
+  }
+  return Admission::kRun;
+}
+
+// ---- monitors ----
+
+void Engine::FeedMonitors(Client& client, commands::Args args) {
+  const int64_t now = clock_->WallMicros();
+  std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
+                                 client.has(kClientUnixSocket) ? "unix:" + client.addr
+                                                               : client.addr);
+  for (const std::string_view arg : args) {
+    line += ' ';
+    line += base::Quoted(arg);
+  }
+  line += "\r\n";
+  auto message = std::make_shared<Message>();
+  message->resp2 = std::move(line);
+  message->pubsub = false;
+  for (auto& lane : lanes_) {
+    lane->mailbox.Post({Mail::Kind::kMessage, 0, message});
+  }
+}
+
+bool Engine::ReceiveMail(Lane& lane) {
+  bool woken = false;
+  for (Mail& mail : lane.mailbox.Take()) {
+    if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
+      woken = true;
+      continue;
+    }
+    const auto deliver = [&](Client& client) {
+      if (mail.kind == Mail::Kind::kMessage) {
+        const Message& message = *mail.message;
+        client.out.Append(client.resp == 3 && !message.resp3.empty() ? message.resp3
+                                                                     : message.resp2);
+      }
+      lane.to_flush.push_back(&client);
+    };
+    if (mail.client == 0) {  // a line for every monitor of this lane
+      for (auto& [id, client] : lane.clients) {
+        if (client->has(kClientMonitor)) deliver(*client);
+      }
+    } else if (const auto it = lane.clients.find(mail.client); it != lane.clients.end()) {
+      deliver(*it->second);
+    }
+  }
+  return woken;
+}
+
+// ---- waiting ----
+
+void Engine::Pause(int64_t until_ms, bool writes_only) {
+  pause_writes_only_.store(writes_only, std::memory_order_relaxed);
+  pause_until_.store(until_ms, std::memory_order_relaxed);
+}
+
+void Engine::Unpause() {
+  pause_until_.store(0, std::memory_order_relaxed);
+  for (auto& lane : lanes_) lane->mailbox.Post({Mail::Kind::kWake, 0, nullptr});
+}
+
+bool Engine::paused(bool write_command, int64_t now_ms) const {
+  const int64_t until = pause_until_.load(std::memory_order_relaxed);
+  return until > now_ms && (write_command || !pause_writes_only_.load(std::memory_order_relaxed));
+}
+
+int64_t Engine::ResumeWaiting(Lane& lane) {
+  if (lane.waiting.empty()) return 0;
+  const int64_t now = clock_->WallMillis();
+  const int64_t pause_end = pause_until_.load(std::memory_order_relaxed);
+  int64_t next = 0;
+  const auto sooner = [&next](int64_t at) {
+    if (next == 0 || at < next) next = at;
+  };
+  std::erase_if(lane.waiting, [&](Client* client) {
+    bool go = false;
+    if (client->has(kClientPaused)) {
+      go = pause_end <= now;
+      if (!go) sooner(pause_end);
+    } else if (client->has(kClientParked)) {
+      go = true;
+    } else if (client->has(kClientBlocked)) {
+      if (client->block_deadline_ms != 0 && client->block_deadline_ms <= now) {
+        if (client->on_timeout != nullptr) client->on_timeout(*client);
+        go = true;
+      } else if (client->block_deadline_ms != 0) {
+        sooner(client->block_deadline_ms);
+      }
+    } else {
+      go = true;  // somebody unblocked it
+    }
+    if (client->has(kClientCloseNow)) go = true;
+    if (go) {
+      client->set(kClientPaused | kClientParked | kClientBlocked, false);
+      lane.resumed.push_back(client);
+    }
+    return go;
+  });
+  return next;
+}
+
+// ---- clients ----
+
+void Engine::AddClient(Lane& lane, Client& client) {
+  client.lane = lane.index;
+  lane.clients.emplace(client.id, &client);
+}
+
+void Engine::RemoveClient(Lane& lane, Client& client) {
+  Unwatch(lane, client);
+  pubsub_->UnsubscribeAll(client);
+  if (client.has(kClientMonitor)) monitors_.fetch_sub(1, std::memory_order_relaxed);
+  lane.clients.erase(client.id);
+  std::erase(lane.to_flush, &client);
+  std::erase(lane.waiting, &client);
+  std::erase(lane.resumed, &client);
+}
+
+void Engine::ResetClient(Lane& lane, Client& client) {
+  DiscardTransaction(lane, client);
+  pubsub_->UnsubscribeAll(client);
+  if (client.has(kClientMonitor)) monitors_.fetch_sub(1, std::memory_order_relaxed);
+  client.set(kClientMonitor | kClientReplyOff | kClientReplySkip | kClientReplySkipNext |
+                 kClientNoTouch | kClientNoEvict,
+             false);
+  client.db = 0;
+  client.resp = 2;
+  client.name.clear();
+}
+
+void Engine::FreeGarbage(Lane& lane) {
+  for (const keyspace::Displaced& item : lane.garbage) {
+    if (item.object != nullptr) {
+      types::Object* object = item.object;
+      if (object->size() > 64) {
+        background_.Run([object] { delete object; });
+      } else {
+        delete object;
+      }
+    }
+    if (item.blob != nullptr) {
+      base::Blob* blob = item.blob;
+      if (blob->size() > kFreeInline && blob->unique()) {
+        background_.Run([blob] { blob->Unref(); });
+      } else {
+        blob->Unref();
+      }
+    }
+  }
+  lane.garbage.clear();
+}
+
+uint64_t Engine::Dirty() const { return Total(&LaneStats::dirty); }
+
+size_t Engine::UsedMemory() const {
+  return keyspace_.UsedBytes() + other_memory_.load(std::memory_order_relaxed);
+}
+
+// ---- upkeep ----
+
+// True when the stripe has more to do than one visit allows.
+bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
+  if (!keyspace_.stripe(stripe).lock.TryLock()) return false;
+  EngineContext& context = *lane.context;
+  context.BeginUpkeep();
+  const bool expire = active_expire_.load(std::memory_order_relaxed) &&
+                      !paused(true, lane.now_ms);
+  bool more = false;
+  for (int db = 0; db < keyspace_.databases(); ++db) {
+    keyspace::Table* table = keyspace_.table(db, stripe);
+    if (table == nullptr) continue;
+    if (expire) {
+      const auto budget = static_cast<size_t>(64 * settings_->active_expire_effort);
+      const size_t looked =
+          table->Expire(lane.now_ms, budget, [&](keyspace::Entry* entry) {
+            context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
+          });
+      if (looked >= budget) {
+        lane.stats.expire_cycles_capped.Add();
+        more = true;
+      }
+    }
+    const size_t moved = table->Compact();
+    lane.stats.compacted.Add(moved);
+    more = more || moved > 0;
+  }
+  context.EndUpkeep();
+  keyspace_.stripe(stripe).lock.Unlock();
+  return more;
+}
+
+bool Engine::Upkeep(Lane& lane) {
+  BeginBatch(lane);
+  // A visit to every stripe that belongs to this lane, unless that takes too long at once.
+  const uint64_t start = base::Ticks();
+  const auto limit = static_cast<uint64_t>(500 * base::TicksPerMicro());
+  bool more = false;
+  for (size_t visited = 0; visited < Keyspace::kStripes; ++visited) {
+    const size_t stripe = lane.upkeep_stripe;
+    lane.upkeep_stripe = (lane.upkeep_stripe + 1) % Keyspace::kStripes;
+    if (stripe % lanes_.size() == lane.index) more = UpkeepStripe(lane, stripe) || more;
+    if (base::Ticks() - start > limit || keyspace_.gate().wanted()) {
+      more = true;
+      break;
+    }
+  }
+  EndBatch(lane);
+  return more;
+}
+
+}  // namespace sava::engine

@@ -1,0 +1,259 @@
+// Engine: a command's way from parsed bytes to reply: look up, admit, lock, run, journal, reply.
+//
+// Threads: each event-loop thread has a Lane and runs batches on it. Within a batch keys are hashed
+// and prefetched first, then commands run one after another, each under the locks of the stripes of
+// its keys (consecutive commands on one stripe share one acquisition), or alone with the gate closed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "commands/registry.h"
+#include "engine/background.h"
+#include "engine/client.h"
+#include "engine/mailbox.h"
+#include "engine/observe.h"
+#include "engine/pubsub.h"
+#include "engine/settings.h"
+#include "engine/stats.h"
+#include "journal/journal.h"
+#include "keyspace/keyspace.h"
+
+namespace sava::engine {
+
+class Engine;
+class EngineContext;
+
+// One command of a batch.
+struct Request {
+  enum class Outcome : uint8_t {
+    kDone,     // the reply stands in the client's output
+    kRefused,  // not run because the client waits or goes away: its input stays where it is
+  };
+  Client* client = nullptr;
+  commands::Args args;
+  const commands::Command* command = nullptr;  // found by Prepare
+  uint32_t first_hash = 0;                     // its keys' hashes in the batch's list
+  uint32_t key_count = 0;
+  Outcome outcome = Outcome::kDone;
+};
+
+// What one thread has for itself.
+struct Lane {
+  Lane(Engine* engine, size_t lane_index, size_t command_count);
+  ~Lane();
+
+  Engine* const engine;
+  const size_t index;
+  LaneStats stats;
+  Mailbox mailbox;
+  base::Rng rng;
+  std::unique_ptr<EngineContext> context;
+  std::unordered_map<uint64_t, Client*> clients;  // connected here
+  std::vector<Client*> to_flush;                  // got output outside their own turn
+  std::vector<Client*> waiting;                   // blocked, paused or parked
+  std::vector<Client*> resumed;                   // may go on: their input is to be looked at
+  std::vector<keyspace::Displaced> garbage;       // to be released when no lock is held
+
+  // Batch state.
+  std::vector<uint64_t> hashes;
+  std::vector<int> key_indexes;  // scratch
+  int held_stripe = -1;          // locked, kept for the next command
+  bool inside = false;           // of the gate
+  bool exclusive = false;        // this lane holds the gate closed
+  bool over_memory = false;      // eviction could not make room for this batch
+  std::string_view last_name;    // of the last command looked up, and the command
+  const commands::Command* last_command = nullptr;
+  int64_t now_ms = 0;
+  uint32_t lru_clock = 0;
+  uint64_t last_ticks = 0;
+  uint64_t waited_nanos = 0;     // for locks and the gate, since the loop last looked
+  // Upkeep.
+  size_t upkeep_stripe = 0;
+  int64_t next_upkeep_ms = 0;
+  // Eviction candidates, worst last; see eviction.cc.
+  struct Candidate {
+    int db;
+    uint64_t score;
+    uint64_t hash;
+    std::string key;
+  };
+  std::vector<Candidate> candidates;
+};
+
+// What the composition root adds for its own commands.
+class Host {
+ public:
+  virtual ~Host() = default;
+};
+
+class Engine {
+ public:
+  struct Options {
+    size_t lanes = 1;
+    uint64_t hash_seed = 0;  // 0: random
+    const base::Clock* clock = &base::Clock::System();
+  };
+
+  Engine(const Options& options, Settings* settings, const commands::CommandTable* table);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // ---- running commands ----
+
+  // Looks up commands and hashes keys; prefetches what they will touch.
+  // REQUIRES: on the lane's thread, inside BeginBatch/EndBatch.
+  void Prepare(Lane& lane, std::span<Request> batch);
+  // Runs them in order. A client that has to wait gets kRefused for this and its later commands.
+  void RunBatch(Lane& lane, std::span<Request> batch);
+  // One command with its own batch: for HTTP, replay, tests.
+  void Execute(Lane& lane, Client& client, commands::Args args);
+
+  void BeginBatch(Lane& lane);
+  // Releases locks and the gate, then frees what was displaced.
+  void EndBatch(Lane& lane);
+
+  // Delivers mail; true when a kWake for the whole lane was among it.
+  bool ReceiveMail(Lane& lane);
+  // Resumes clients whose waiting time is over; returns when to be called next (Unix ms, 0: never).
+  int64_t ResumeWaiting(Lane& lane);
+  // Expiry and compaction, a little each time; true when there is more to do soon.
+  bool Upkeep(Lane& lane);
+
+  // ---- clients ----
+  uint64_t NewClientId() { return next_client_id_.fetch_add(1, std::memory_order_relaxed); }
+  void AddClient(Lane& lane, Client& client);
+  // Forgets watches, subscriptions, queued commands. REQUIRES: on its lane's thread, outside a batch.
+  void RemoveClient(Lane& lane, Client& client);
+  void ResetClient(Lane& lane, Client& client);
+  void Unwatch(Lane& lane, Client& client);
+  void DiscardTransaction(Lane& lane, Client& client);
+
+  // Runs `work` alone: nobody else is inside the gate. From a handler or from outside a batch.
+  template <typename Work>
+  void Exclusively(Lane& lane, const Work& work) {
+    const bool nested = lane.exclusive;
+    if (!nested) CloseGate(lane);
+    work();
+    if (!nested) OpenGate(lane);
+  }
+
+  // ---- pausing (CLIENT PAUSE) ----
+  void Pause(int64_t until_ms, bool writes_only);
+  void Unpause();
+  bool paused(bool write_command, int64_t now_ms) const;
+  int64_t pause_until() const { return pause_until_.load(std::memory_order_relaxed); }
+  bool pause_writes_only() const { return pause_writes_only_.load(std::memory_order_relaxed); }
+
+  // ---- memory ----
+  // Bytes in use by the process's data; see docs/architecture.md. Inside the gate.
+  size_t UsedMemory() const;
+  // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace.
+  void set_other_memory(size_t bytes) { other_memory_.store(bytes, std::memory_order_relaxed); }
+  // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe held.
+  bool MakeRoom(Lane& lane);
+
+  // ---- parts ----
+  keyspace::Keyspace& keyspace() { return keyspace_; }
+  PubSub& pubsub() { return *pubsub_; }
+  SlowLog& slowlog() { return slowlog_; }
+  LatencyMonitor& latency() { return latency_; }
+  ErrorStats& errors() { return errors_; }
+  Background& background() { return background_; }
+  journal::Journal& journal() { return journal_; }
+  Settings& settings() { return *settings_; }
+  const commands::CommandTable& table() const { return *table_; }
+  const base::Clock& clock() const { return *clock_; }
+  std::vector<std::unique_ptr<Lane>>& lanes() { return lanes_; }
+  Host* host() const { return host_; }
+  void set_host(Host* host) { host_ = host; }
+  std::atomic<int>& monitors() { return monitors_; }
+  std::atomic<bool>& active_expire() { return active_expire_; }
+  // Number of changes since start (INFO's rdb_changes_since_last_save until snapshots exist).
+  uint64_t Dirty() const;
+  template <typename Field>
+  uint64_t Total(Field LaneStats::* field) const {
+    uint64_t total = 0;
+    for (const auto& lane : lanes_) total += (lane->stats.*field).get();
+    return total;
+  }
+
+ private:
+  friend class EngineContext;
+
+  enum class Admission : uint8_t { kRun, kAnswered, kWait };
+
+  void EnterGate(Lane& lane);
+  void CloseGate(Lane& lane);
+  void OpenGate(Lane& lane);
+  void ReleaseHeld(Lane& lane);
+
+  // The stripes a command or transaction needs.
+  struct LockSet {
+    uint64_t bits[2] = {0, 0};
+    bool all = false;
+    void Add(size_t stripe) { bits[stripe / 64] |= uint64_t{1} << (stripe % 64); }
+  };
+  // False when a single stripe could not be had in time: the client is to wait.
+  bool Lock(Lane& lane, const LockSet& set);
+  bool LockOne(Lane& lane, size_t stripe);
+  void Unlock(Lane& lane, const LockSet& set);
+  void AddKeys(Lane& lane, const commands::Command& command, commands::Args args, LockSet* set);
+
+  bool RunOne(Lane& lane, Request& request);
+  Admission Admit(Lane& lane, Client& client, const Request& request);
+  void Wait(Lane& lane, Client& client, uint32_t flag);
+  void UnknownCommand(Lane& lane, Client& client, commands::Args args);
+  void Reject(Lane& lane, Client& client, const commands::Command* command, std::string_view error);
+  void Queue(Client& client, const commands::Command& command, commands::Args args);
+  // False when the client is to wait.
+  bool RunTransaction(Lane& lane, Client& client, const commands::Command& exec,
+                      commands::Args args);
+  bool WatchedKeysChanged(Lane& lane, Client& client);
+  void ForgetWatches(Client& client);
+  void Call(Lane& lane, Client& client, const commands::Command& command, commands::Args args,
+            std::span<const uint64_t> hashes);
+  void FinishReply(Client& client, size_t mark);
+  void FeedMonitors(Client& client, commands::Args args);
+  void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
+                uint64_t nanos);
+  void FreeGarbage(Lane& lane);
+  bool UpkeepStripe(Lane& lane, size_t stripe);
+  bool EvictOne(Lane& lane);
+
+  Settings* const settings_;
+  const commands::CommandTable* const table_;
+  const base::Clock* const clock_;
+  keyspace::Keyspace keyspace_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<PubSub> pubsub_;
+  SlowLog slowlog_;
+  LatencyMonitor latency_;
+  ErrorStats errors_;
+  journal::Journal journal_;
+  Background background_;
+  Host* host_ = nullptr;
+  std::atomic<uint64_t> next_client_id_{1};
+  std::atomic<size_t> other_memory_{0};
+  std::atomic<int64_t> evicting_bytes_{0};
+  std::atomic<int64_t> pause_until_{0};
+  std::atomic<bool> pause_writes_only_{false};
+  std::atomic<int> monitors_{0};
+  std::atomic<bool> active_expire_{true};
+  const double nanos_per_tick_;
+};
+
+// The rows of the engine's own families.
+std::span<const commands::CommandSpec> TransactionCommands();
+std::span<const commands::CommandSpec> PubSubCommands();
+
+}  // namespace sava::engine

@@ -1,0 +1,616 @@
+#include "engine/engine_context.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/aging.h"
+
+namespace sava::engine {
+
+using commands::Access;
+using commands::Value;
+using keyspace::Displaced;
+using keyspace::Entry;
+using keyspace::Keyspace;
+using keyspace::NewValue;
+using keyspace::Table;
+
+namespace {
+
+// Arguments at least this long are copied before the lock is taken.
+constexpr size_t kPrebuild = 32 * 1024;
+constexpr size_t kEmbstrMax = 44;
+
+void AppendU32(std::string* out, uint32_t value) {
+  out->append(reinterpret_cast<const char*>(&value), 4);
+}
+
+}  // namespace
+
+EngineContext::EngineContext(Lane* lane) : engine_(*lane->engine), lane_(*lane) {}
+
+void EngineContext::Begin(Client& client, const commands::Command& command, commands::Args args,
+                          std::span<const uint64_t> hashes) {
+  client_ = &client;
+  command_ = &command;
+  command_name_ = command.full_name;
+  args_ = args;
+  hashes_ = hashes;
+  next_hash_ = 0;
+  db_ = client.db;
+  now_ms_ = lane_.now_ms;
+  dirty_ = 0;
+  verbatim_ = true;
+  shown_.clear();
+  reply_.set_out(&client.out);
+  reply_.set_resp(client.resp);
+  reply_.ClearError();
+}
+
+void EngineContext::End() {
+  if (dirty_ > 0) {
+    lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
+    if (verbatim_) Propagate(args_, db_);
+  }
+  if (record_count_ > 0 && !in_group_) EndGroup();
+}
+
+void EngineContext::EndGroup() {
+  in_group_ = false;
+  if (record_count_ == 0) return;
+  engine_.journal_.Append(lane_.index, record_count_, record_);
+  record_.clear();
+  record_count_ = 0;
+}
+
+void EngineContext::BeginUpkeep() {
+  client_ = nullptr;
+  command_ = nullptr;
+  now_ms_ = lane_.now_ms;
+  hashes_ = {};
+  next_hash_ = 0;
+  dirty_ = 0;
+}
+
+void EngineContext::EndUpkeep() { EndGroup(); }
+
+void EngineContext::PrebuildLarge(commands::Args args) {
+  for (const std::string_view arg : args) {
+    if (arg.size() >= kPrebuild) prebuilt_.emplace_back(arg.data(), base::Blob::Copy(arg));
+  }
+}
+
+void EngineContext::DropPrebuilt() {
+  for (auto& [data, blob] : prebuilt_) {
+    if (blob != nullptr) blob->Unref();
+  }
+  prebuilt_.clear();
+}
+
+void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
+  if (!engine_.journal_.enabled()) return;
+  AppendU32(&record_, static_cast<uint32_t>(db));
+  AppendU32(&record_, static_cast<uint32_t>(words.size()));
+  for (const std::string_view word : words) {
+    AppendU32(&record_, static_cast<uint32_t>(word.size()));
+    record_.append(word);
+  }
+  ++record_count_;
+}
+
+void EngineContext::Effect(std::initializer_list<std::string_view> words) {
+  verbatim_ = false;
+  Propagate({words.begin(), words.size()}, db_);
+}
+
+// ---- finding ----
+
+uint64_t EngineContext::HashOf(std::string_view key) {
+  // Handlers open their keys in order, usually several times each: look at this one and the next.
+  if (command_ != nullptr && command_->simple_keys) {
+    for (size_t n = next_hash_; n < hashes_.size() && n < next_hash_ + 2; ++n) {
+      const size_t index =
+          static_cast<size_t>(command_->first_key) + n * static_cast<size_t>(command_->key_step);
+      if (args_[index].data() == key.data()) {
+        next_hash_ = n;
+        return hashes_[n];
+      }
+    }
+  }
+  return engine_.keyspace_.Hash(key);
+}
+
+EngineContext::Located EngineContext::Locate(int db, std::string_view key) {
+  Located at;
+  at.hash = HashOf(key);
+  at.stripe = Keyspace::StripeOf(at.hash);
+  at.table = engine_.keyspace_.table(db, at.stripe);
+  at.entry = at.table == nullptr ? nullptr : at.table->Find(at.hash, key);
+  return at;
+}
+
+Table& EngineContext::TableOf(int db, const Located& at) {
+  return at.table != nullptr ? *at.table : engine_.keyspace_.TableFor(db, at.stripe, now_ms_);
+}
+
+void EngineContext::Touch(Entry* entry) {
+  if (client_ != nullptr && client_->has(kClientNoTouch) && command_->spec->name != "touch") return;
+  const Settings& settings = *engine_.settings_;
+  if (UsesLfu(settings.maxmemory_policy)) {
+    entry->set_age(LfuTouched(entry->age(), now_ms_, settings, lane_.rng));
+  } else if (entry->age() != lane_.lru_clock) {
+    entry->set_age(lane_.lru_clock);
+  }
+}
+
+Value EngineContext::Describe(Entry* entry) const {
+  Value value;
+  value.expire_at = entry->expire_at();
+  if (entry->kind() == keyspace::Kind::kObject) {
+    value.kind = Value::Kind::kObject;
+    value.object = entry->object();
+    return value;
+  }
+  value.kind = Value::Kind::kString;
+  value.form = static_cast<commands::StringForm>(entry->form());
+  if (entry->form() == keyspace::Form::kInt) {
+    value.integer = entry->integer();
+  } else if (entry->has(keyspace::kExternal)) {
+    value.blob = entry->blob();
+    value.bytes = value.blob->view();
+  } else {
+    value.bytes = entry->inline_bytes();
+  }
+  return value;
+}
+
+Value EngineContext::Find(std::string_view key, Access access) { return FindIn(db_, key, access); }
+
+Value EngineContext::FindIn(int db, std::string_view key, Access access) {
+  const Located at = Locate(db, key);
+  Entry* entry = at.entry;
+  if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+    ExpireKey(db, *at.table, entry, at.hash);
+    entry = nullptr;
+  }
+  const bool counts = access == Access::kRead || access == Access::kReadQuiet;
+  if (entry == nullptr) {
+    if (counts) {
+      lane_.stats.misses.Add();
+      NotifyIn(db, commands::kNotifyKeyMiss, "keymiss", key);
+    }
+    return {};
+  }
+  if (counts) lane_.stats.hits.Add();
+  if (access == Access::kRead || access == Access::kWrite) Touch(entry);
+  return Describe(entry);
+}
+
+bool EngineContext::IsExpired(int db, std::string_view key) {
+  const Located at = Locate(db, key);
+  return at.entry != nullptr && at.entry->has(keyspace::kHasExpiry) &&
+         at.entry->expire_at() < lane_.now_ms;
+}
+
+// ---- changing ----
+
+void EngineContext::Discard(const Displaced& displaced) {
+  if (displaced.blob != nullptr || displaced.object != nullptr) lane_.garbage.push_back(displaced);
+}
+
+void EngineContext::NoteChange(int db, size_t stripe, std::string_view key) {
+  keyspace::WatchMap& watches = engine_.keyspace_.stripe(stripe).watches;
+  if (!watches.empty()) watches.Touch(db, key);
+}
+
+void EngineContext::PutValue(int db, std::string_view key, const NewValue& value,
+                             int64_t expire_at) {
+  const Located at = Locate(db, key);
+  Table& table = TableOf(db, at);
+  if (expire_at == commands::kKeepExpiry) {
+    expire_at = at.entry != nullptr ? at.entry->expire_at() : commands::kNoExpiry;
+  }
+  Displaced displaced;
+  Entry* entry = table.Put(at.hash, key, value, expire_at, &displaced);
+  Discard(displaced);
+  if (at.entry == nullptr) {
+    entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
+    NotifyIn(db, commands::kNotifyNew, "new", key);
+  } else {
+    Touch(entry);
+  }
+  NoteChange(db, at.stripe, key);
+}
+
+void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at) {
+  NewValue value;
+  if (text.size() <= 20 && base::ParseInt(text, &value.integer)) {
+    value.form = keyspace::Form::kInt;
+  } else {
+    value.form = text.size() <= kEmbstrMax ? keyspace::Form::kEmbstr : keyspace::Form::kRaw;
+    value.bytes = text;
+    // Room for an expiry is counted in, so that EXPIRE never has to move a value out.
+    if (Entry::SizeFor(key.size(), true, text.size()) > keyspace::Slab::kMaxBlock &&
+        text.size() > 64) {
+      for (auto& [data, blob] : prebuilt_) {
+        if (data == text.data() && blob != nullptr && blob->size() == text.size()) {
+          value.blob = std::exchange(blob, nullptr);
+        }
+      }
+      if (value.blob == nullptr) value.blob = base::Blob::Copy(text);
+    }
+  }
+  PutValue(db_, key, value, expire_at);
+}
+
+void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t expire_at) {
+  const Located at = Locate(db_, key);
+  if (at.entry != nullptr && at.entry->kind() == keyspace::Kind::kString &&
+      at.entry->form() == keyspace::Form::kInt && expire_at == commands::kKeepExpiry) {
+    at.entry->StorePayload(number);
+    NoteChange(db_, at.stripe, key);
+    return;
+  }
+  NewValue value;
+  value.form = keyspace::Form::kInt;
+  value.integer = number;
+  PutValue(db_, key, value, expire_at);
+}
+
+char* EngineContext::EditString(std::string_view key, size_t size) {
+  const Located at = Locate(db_, key);
+  Displaced displaced;
+  char* data = TableOf(db_, at).Edit(at.hash, key, size, &displaced);
+  Discard(displaced);
+  if (at.entry == nullptr) {
+    const Located made = Locate(db_, key);
+    made.entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
+    NotifyIn(db_, commands::kNotifyNew, "new", key);
+  }
+  NoteChange(db_, at.stripe, key);
+  return data;
+}
+
+void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Object> object,
+                              int64_t expire_at) {
+  NewValue value;
+  value.kind = keyspace::Kind::kObject;
+  value.object = object.release();
+  PutValue(db_, key, value, expire_at);
+}
+
+void EngineContext::ObjectChanged(std::string_view key) {
+  NoteChange(db_, Keyspace::StripeOf(HashOf(key)), key);
+}
+
+void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t hash,
+                           bool expired) {
+  keyspace::WatchMap& watches = engine_.keyspace_.stripe(Keyspace::StripeOf(hash)).watches;
+  if (!watches.empty()) watches.Touch(db, key, expired);
+  Displaced displaced;
+  table.Remove(hash, key, &displaced);
+  Discard(displaced);
+}
+
+bool EngineContext::Delete(std::string_view key) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr) return false;
+  if (at.entry->has(keyspace::kHasExpiry) && at.entry->expire_at() < now_ms_) {
+    ExpireKey(db_, *at.table, at.entry, at.hash);
+    return false;
+  }
+  Remove(db_, *at.table, key, at.hash, false);
+  return true;
+}
+
+void EngineContext::ExpireKey(int db, Table& table, Entry* entry, uint64_t hash) {
+  const std::string key(entry->key());
+  Remove(db, table, key, hash, true);
+  lane_.stats.expired.Add();
+  const std::string_view words[] = {"DEL", key};
+  Propagate(words, db);
+  NotifyIn(db, commands::kNotifyExpired, "expired", key);
+}
+
+void EngineContext::EvictKey(int db, Table& table, Entry* entry, uint64_t hash) {
+  const std::string key(entry->key());
+  Remove(db, table, key, hash, false);
+  lane_.stats.evicted.Add();
+  const std::string_view words[] = {"DEL", key};
+  Propagate(words, db);
+  NotifyIn(db, commands::kNotifyEvicted, "evicted", key);
+}
+
+void EngineContext::SetExpiry(std::string_view key, int64_t expire_at) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr) return;
+  at.table->SetExpiry(at.hash, at.entry, expire_at);
+  NoteChange(db_, at.stripe, key);
+}
+
+// ---- whole keys ----
+
+int EngineContext::database_count() const { return engine_.keyspace_.databases(); }
+
+namespace {
+
+// The entry's value for another entry: blobs are shared, objects as told.
+NewValue ValueOf(Entry* entry, types::Object* object) {
+  NewValue value;
+  value.kind = entry->kind();
+  value.form = entry->form();
+  if (entry->kind() == keyspace::Kind::kObject) {
+    value.object = object;
+  } else if (entry->form() == keyspace::Form::kInt) {
+    value.integer = entry->integer();
+  } else if (entry->has(keyspace::kExternal)) {
+    value.blob = entry->blob();
+    value.blob->Ref();
+  } else {
+    value.bytes = entry->inline_bytes();
+  }
+  return value;
+}
+
+}  // namespace
+
+void EngineContext::Rename(std::string_view src, std::string_view dst) {
+  const Located from = Locate(db_, src);
+  if (from.entry == nullptr) return;
+  types::Object* object =
+      from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
+  NewValue value = ValueOf(from.entry, object);
+  const int64_t expire_at = from.entry->expire_at();
+  const uint32_t age = from.entry->age();
+  // The source goes first: both may live in one table, whose entries a Put may move.
+  std::string bytes(value.bytes);
+  value.bytes = bytes;
+  keyspace::WatchMap& watches = engine_.keyspace_.stripe(from.stripe).watches;
+  if (!watches.empty()) watches.Touch(db_, src);
+  Displaced displaced;
+  from.table->Remove(from.hash, src, &displaced);
+  if (object == nullptr) Discard(displaced);
+  PutValue(db_, dst, value, expire_at);
+  Locate(db_, dst).entry->set_age(age);
+}
+
+bool EngineContext::CopyKey(std::string_view src, int dst_db, std::string_view dst, bool replace) {
+  if (FindIn(dst_db, dst, Access::kPeek) && !replace) return false;
+  const Located from = Locate(db_, src);
+  if (from.entry == nullptr) return false;
+  types::Object* object = from.entry->kind() == keyspace::Kind::kObject
+                              ? from.entry->object()->Copy().release()
+                              : nullptr;
+  NewValue value = ValueOf(from.entry, object);
+  const std::string bytes(value.bytes);
+  value.bytes = bytes;
+  PutValue(dst_db, dst, value, from.entry->expire_at());
+  return true;
+}
+
+bool EngineContext::MoveKey(std::string_view key, int dst_db) {
+  if (FindIn(dst_db, key, Access::kPeek)) return false;
+  const Located from = Locate(db_, key);
+  if (from.entry == nullptr) return false;
+  types::Object* object =
+      from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
+  NewValue value = ValueOf(from.entry, object);
+  const int64_t expire_at = from.entry->expire_at();
+  PutValue(dst_db, key, value, expire_at);
+  NoteChange(db_, from.stripe, key);
+  Displaced displaced;
+  from.table->Remove(from.hash, key, &displaced);
+  if (object == nullptr) Discard(displaced);
+  return true;
+}
+
+int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.Size(db_)); }
+
+bool EngineContext::RandomKey(std::string* key) {
+  Keyspace& keyspace = engine_.keyspace_;
+  for (int tries = 0; tries < 100; ++tries) {
+    const size_t total = keyspace.Size(db_);
+    if (total == 0) return false;
+    uint64_t pick = lane_.rng.Below(total);
+    size_t stripe = 0;
+    for (; stripe < Keyspace::kStripes - 1; ++stripe) {
+      const Table* table = keyspace.table(db_, stripe);
+      const size_t size = table == nullptr ? 0 : table->size();
+      if (pick < size) break;
+      pick -= size;
+    }
+    if (!lane_.exclusive) keyspace.stripe(stripe).lock.Lock();
+    Table* table = keyspace.table(db_, stripe);
+    Entry* entry = table == nullptr ? nullptr : table->Random(lane_.rng);
+    bool found = false;
+    if (entry != nullptr) {
+      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+        ExpireKey(db_, *table, entry, keyspace.Hash(entry->key()));
+      } else {
+        *key = entry->key();
+        found = true;
+      }
+    }
+    if (!lane_.exclusive) keyspace.stripe(stripe).lock.Unlock();
+    if (found) return true;
+  }
+  return false;
+}
+
+uint64_t EngineContext::Scan(
+    uint64_t cursor, int64_t count,
+    const std::function<void(std::string_view, std::string_view)>& visit) {
+  Keyspace& keyspace = engine_.keyspace_;
+  size_t stripe = cursor >> Table::kOrderBits;
+  uint64_t order = cursor & ((uint64_t{1} << Table::kOrderBits) - 1);
+  int64_t left = count;
+  size_t empty_stripes = 0;
+  while (stripe < Keyspace::kStripes) {
+    if (keyspace.table(db_, stripe) != nullptr) {
+      if (!lane_.exclusive) keyspace.stripe(stripe).lock.Lock();
+      if (Table* table = keyspace.table(db_, stripe); table != nullptr) {
+        std::vector<std::string> expired;
+        order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {
+          --left;
+          if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+            expired.emplace_back(entry->key());
+            return;
+          }
+          visit(entry->key(), entry->kind() == keyspace::Kind::kObject
+                                  ? entry->object()->type().name
+                                  : std::string_view("string"));
+        });
+        for (const std::string& key : expired) {
+          const uint64_t hash = keyspace.Hash(key);
+          Entry* entry = table->Find(hash, key);
+          if (entry != nullptr) ExpireKey(db_, *table, entry, hash);
+        }
+      } else {
+        order = 0;
+      }
+      if (!lane_.exclusive) keyspace.stripe(stripe).lock.Unlock();
+      if (order != 0) return (uint64_t{stripe} << Table::kOrderBits) | order;
+    } else {
+      ++empty_stripes;
+    }
+    order = 0;
+    ++stripe;
+    if (left <= 0 && stripe < Keyspace::kStripes) return uint64_t{stripe} << Table::kOrderBits;
+  }
+  return 0;
+}
+
+void EngineContext::ForEachKey(const std::function<void(std::string_view)>& visit) {
+  for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
+    const Table* table = engine_.keyspace_.table(db_, stripe);
+    if (table == nullptr) continue;
+    table->ForEach([&](Entry* entry) {
+      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) return;
+      visit(entry->key());
+    });
+  }
+}
+
+void EngineContext::TouchAllWatched(int db, int other_db) {
+  Keyspace& keyspace = engine_.keyspace_;
+  const int64_t now = lane_.now_ms;
+  const auto live = [&](int in, size_t stripe, std::string_view key, bool* expired) {
+    *expired = false;
+    if (in < 0) return false;
+    const Table* table = keyspace.table(in, stripe);
+    Entry* entry = table == nullptr ? nullptr : table->Find(keyspace.Hash(key), key);
+    if (entry == nullptr) return false;
+    *expired = entry->has(keyspace::kHasExpiry) && entry->expire_at() < now;
+    return true;
+  };
+  for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
+    keyspace::WatchMap& watches = keyspace.stripe(stripe).watches;
+    if (watches.empty()) continue;
+    watches.ForEach(db, [&](std::string_view key, keyspace::Watcher* watcher, bool* was_expired) {
+      bool gone;
+      bool coming;
+      const bool here = live(db, stripe, key, &gone);
+      const bool there = live(other_db, stripe, key, &coming);
+      // Missing or expired before and after is no change.
+      const bool before = here && !gone && !*was_expired;
+      const bool after = there && !coming;
+      if (*was_expired && !there) *was_expired = false;
+      if (before || after) watcher->dirty.store(true, std::memory_order_release);
+    });
+  }
+}
+
+int64_t EngineContext::Flush(int db, bool async) {
+  static_cast<void>(async);  // both free in the background: nobody waits for it
+  Keyspace& keyspace = engine_.keyspace_;
+  int64_t removed = 0;
+  for (int i = db < 0 ? 0 : db; i < (db < 0 ? keyspace.databases() : db + 1); ++i) {
+    const auto size = static_cast<int64_t>(keyspace.Size(i));
+    TouchAllWatched(i, -1);
+    auto tables = std::make_shared<std::vector<std::unique_ptr<Table>>>(keyspace.Detach(i));
+    if (!tables->empty()) {
+      engine_.background_.Run([tables] { tables->clear(); }, size);
+    }
+    removed += size;
+  }
+  return removed;
+}
+
+void EngineContext::SwapDb(int a, int b) {
+  if (a == b) return;
+  TouchAllWatched(a, b);
+  TouchAllWatched(b, a);
+  engine_.keyspace_.Swap(a, b);
+}
+
+bool EngineContext::SelectDb(int db) {
+  if (db < 0 || db >= engine_.keyspace_.databases()) return false;
+  client_->db = db;
+  return true;
+}
+
+commands::KeyAge EngineContext::Age(std::string_view key) {
+  const Located at = Locate(db_, key);
+  commands::KeyAge age;
+  const Settings& settings = *engine_.settings_;
+  age.lfu = UsesLfu(settings.maxmemory_policy);
+  if (at.entry == nullptr) return age;
+  if (age.lfu) {
+    age.frequency = LfuDecayed(at.entry->age(), now_ms_, settings);
+  } else {
+    age.idle_seconds = static_cast<int64_t>(LruIdleSeconds(at.entry->age(), lane_.lru_clock));
+  }
+  return age;
+}
+
+void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequency) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr) return;
+  const Settings& settings = *engine_.settings_;
+  if (UsesLfu(settings.maxmemory_policy)) {
+    if (frequency >= 0) at.entry->set_age(LfuPack(now_ms_, frequency));
+  } else if (idle_seconds >= 0) {
+    at.entry->set_age((lane_.lru_clock - static_cast<uint32_t>(idle_seconds)) & kAgeMask);
+  }
+}
+
+int64_t EngineContext::MemoryOf(std::string_view key, size_t samples) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr) return 0;
+  size_t bytes = keyspace::Slab::Rounded(at.entry->BlockSize()) + 8;  // the block and its slot
+  if (at.entry->kind() == keyspace::Kind::kObject) {
+    bytes += at.entry->object()->MemoryUsage(samples);
+  } else if (at.entry->has(keyspace::kExternal)) {
+    bytes += at.entry->blob()->memory();
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+// ---- bookkeeping ----
+
+void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view event,
+                             std::string_view key) {
+  const uint32_t wanted = engine_.settings_->notify_keyspace_events;
+  if ((wanted & cls) == 0 || !engine_.pubsub_->anyone()) return;
+  const std::string number = base::IntText(db);
+  if ((wanted & commands::kNotifyKeyspace) != 0) {
+    std::string channel = "__keyspace@" + number + "__:";
+    channel += key;
+    engine_.pubsub_->Publish(channel, event, false);
+  }
+  if ((wanted & commands::kNotifyKeyevent) != 0) {
+    std::string channel = "__keyevent@" + number + "__:";
+    channel += event;
+    engine_.pubsub_->Publish(channel, key, false);
+  }
+}
+
+int64_t EngineContext::max_string_size() const {
+  return static_cast<int64_t>(engine_.settings_->proto_max_bulk_len);
+}
+bool EngineContext::lfu_policy() const { return UsesLfu(engine_.settings_->maxmemory_policy); }
+bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
+bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }
+const commands::CommandTable& EngineContext::command_table() const { return *engine_.table_; }
+
+}  // namespace sava::engine

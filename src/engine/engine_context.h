@@ -1,0 +1,130 @@
+// EngineContext: Context over the striped keyspace. One per lane, reused for every command.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands/context.h"
+#include "engine/engine.h"
+
+namespace sava::engine {
+
+class EngineContext final : public commands::Context {
+ public:
+  explicit EngineContext(Lane* lane);
+
+  // The engine's view of a handler's Context; for families that need more than Context.
+  static EngineContext& Of(commands::Context& context) {
+    return static_cast<EngineContext&>(context);
+  }
+  Engine& engine() { return engine_; }
+  Lane& lane() { return lane_; }
+  Client& client() { return *client_; }
+
+  // Prepares for one command; End returns whether anything changed.
+  void Begin(Client& client, const commands::Command& command, commands::Args args,
+             std::span<const uint64_t> hashes);
+  // Journals the effects. REQUIRES: locks still held.
+  void End();
+  // Copies arguments too large to be copied under a lock. REQUIRES: no lock held, before Begin.
+  void PrebuildLarge(commands::Args args);
+  void DropPrebuilt();
+  // Keeps an argument out of MONITOR and the slow log.
+  void Redact(size_t index) {
+    if (shown_.empty()) shown_.assign(args_.begin(), args_.end());
+    shown_[index] = "(redacted)";
+  }
+  // The arguments as they may be shown, until the next Begin.
+  commands::Args shown_args() const { return shown_.empty() ? args_ : commands::Args(shown_); }
+  // EXEC: several commands make one record.
+  void BeginGroup() { in_group_ = true; }
+  void EndGroup();
+
+  commands::Value Find(std::string_view key, commands::Access access) override;
+  void SetString(std::string_view key, std::string_view value, int64_t expire_at) override;
+  void SetInteger(std::string_view key, int64_t value, int64_t expire_at) override;
+  char* EditString(std::string_view key, size_t size) override;
+  bool Delete(std::string_view key) override;
+  void SetExpiry(std::string_view key, int64_t expire_at) override;
+  void SetObject(std::string_view key, std::unique_ptr<types::Object> object,
+                 int64_t expire_at) override;
+  void ObjectChanged(std::string_view key) override;
+  int database_count() const override;
+  commands::Value FindIn(int db, std::string_view key, commands::Access access) override;
+  void Rename(std::string_view src, std::string_view dst) override;
+  bool CopyKey(std::string_view src, int dst_db, std::string_view dst, bool replace) override;
+  bool MoveKey(std::string_view key, int dst_db) override;
+  int64_t DbSize() override;
+  bool RandomKey(std::string* key) override;
+  uint64_t Scan(uint64_t cursor, int64_t count,
+                const std::function<void(std::string_view, std::string_view)>& visit) override;
+  void ForEachKey(const std::function<void(std::string_view)>& visit) override;
+  int64_t Flush(int db, bool async) override;
+  void SwapDb(int a, int b) override;
+  bool SelectDb(int db) override;
+  commands::KeyAge Age(std::string_view key) override;
+  void SetAge(std::string_view key, int64_t idle_seconds, int frequency) override;
+  int64_t MemoryOf(std::string_view key, size_t samples) override;
+  void Changed(int64_t changes) override { dirty_ += changes; }
+  void Notify(commands::NotifyClass cls, std::string_view event, std::string_view key) override {
+    NotifyIn(db_, cls, event, key);
+  }
+  void NotifyIn(int db, commands::NotifyClass cls, std::string_view event,
+                std::string_view key) override;
+  void Effect(std::initializer_list<std::string_view> words) override;
+  void NoEffect() override { verbatim_ = false; }
+  int64_t max_string_size() const override;
+  bool lfu_policy() const override;
+  bool lazy_user_del() const override;
+  bool lazy_user_flush() const override;
+  uint64_t Random() override { return lane_.rng.Next(); }
+  const commands::CommandTable& command_table() const override;
+
+  // Removes a key that is past its time, with its notification and log record.
+  void ExpireKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
+  // Removes a key to make room.
+  void EvictKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
+  // For work outside a command (upkeep, eviction): effects are recorded by EndUpkeep.
+  void BeginUpkeep();
+  void EndUpkeep();
+  // Marks watchers of all keys of a database whose content is about to be replaced by other_db's
+  // (-1: by nothing). REQUIRES: gate closed.
+  void TouchAllWatched(int db, int other_db);
+  // WATCH: whether the key is there but past its time. REQUIRES: the key's lock.
+  bool IsExpired(int db, std::string_view key);
+
+ private:
+  struct Located {
+    uint64_t hash;
+    size_t stripe;
+    keyspace::Table* table;  // nullptr when the database has nothing in the stripe
+    keyspace::Entry* entry;  // nullptr when missing
+  };
+
+  uint64_t HashOf(std::string_view key);
+  Located Locate(int db, std::string_view key);
+  keyspace::Table& TableOf(int db, const Located& at);
+  void Touch(keyspace::Entry* entry);
+  commands::Value Describe(keyspace::Entry* entry) const;
+  void NoteChange(int db, size_t stripe, std::string_view key);
+  void Discard(const keyspace::Displaced& displaced);
+  void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
+  void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
+  void Propagate(std::span<const std::string_view> words, int db);
+
+  Engine& engine_;
+  Lane& lane_;
+  Client* client_ = nullptr;
+  const commands::Command* command_ = nullptr;
+  std::span<const uint64_t> hashes_;
+  size_t next_hash_ = 0;
+  int64_t dirty_ = 0;
+  bool verbatim_ = true;
+  bool in_group_ = false;
+  std::vector<std::string_view> shown_;  // empty: nothing was redacted
+  std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
+  std::string record_;       // effects of this command or group, encoded for the journal
+  uint32_t record_count_ = 0;
+};
+
+}  // namespace sava::engine

@@ -1,0 +1,66 @@
+// Mailbox: how other threads reach a lane. First in, first out; the bytes of a message are shared by
+// all who receive it. The last lock in the lock order: nothing is locked while one is held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sava::engine {
+
+// A message in both protocols; resp3 is empty when both are the same bytes.
+struct Message {
+  std::string resp2;
+  std::string resp3;
+  bool pubsub = true;
+};
+
+struct Mail {
+  enum class Kind : uint8_t {
+    kMessage,  // append to the client's output
+    kWake,     // look at the client's flags (killed, resumed)
+  };
+  Kind kind = Kind::kMessage;
+  uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)
+  std::shared_ptr<const Message> message;
+};
+
+class Mailbox {
+ public:
+  void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+
+  void Post(std::vector<Mail>&& mails) {
+    if (mails.empty()) return;
+    bool first;
+    {
+      std::lock_guard lock(mutex_);
+      first = queue_.empty();
+      if (first) {
+        queue_ = std::move(mails);
+      } else {
+        for (Mail& mail : mails) queue_.push_back(std::move(mail));
+      }
+    }
+    if (first && wake_) wake_();
+  }
+  void Post(Mail mail) {
+    std::vector<Mail> one;
+    one.push_back(std::move(mail));
+    Post(std::move(one));
+  }
+  std::vector<Mail> Take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(queue_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Mail> queue_;  // guarded by mutex_
+  std::function<void()> wake_;
+};
+
+}  // namespace sava::engine

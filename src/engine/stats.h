@@ -1,0 +1,111 @@
+// Counters a lane keeps without sharing: one writer each, readable by anyone at any time. INFO adds
+// the lanes up.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sava::engine {
+
+// Written by one thread, read by all.
+class Counter {
+ public:
+  void Add(uint64_t n = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void Max(uint64_t n) {
+    if (n > get()) value_.store(n, std::memory_order_relaxed);
+  }
+  void Reset() { value_.store(0, std::memory_order_relaxed); }
+  uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+// Durations in nanoseconds, four buckets to the octave (error below 25 %).
+class Histogram {
+ public:
+  static constexpr size_t kBuckets = 160;
+
+  static size_t BucketOf(uint64_t nanos) {
+    if (nanos < 4) return static_cast<size_t>(nanos);
+    const auto octave = static_cast<size_t>(std::bit_width(nanos)) - 1;
+    const size_t index = octave * 4 + ((nanos >> (octave - 2)) & 3) - 4;
+    return index < kBuckets ? index : kBuckets - 1;
+  }
+  // The largest duration that falls into the bucket.
+  static uint64_t UpperBound(size_t bucket) {
+    if (bucket < 4) return bucket;
+    const size_t octave = bucket / 4 + 1;
+    const size_t quarter = bucket % 4;
+    return ((4 + quarter + 1) << (octave - 2)) - 1;
+  }
+
+  void Record(uint64_t nanos) { buckets_[BucketOf(nanos)].Add(); }
+  uint64_t at(size_t bucket) const { return buckets_[bucket].get(); }
+  void Reset() {
+    for (Counter& bucket : buckets_) bucket.Reset();
+  }
+
+ private:
+  std::array<Counter, kBuckets> buckets_;
+};
+
+struct CommandStats {
+  Counter calls;
+  Counter nanos;
+  Counter rejected;
+  Counter failed;
+  // Made at the first call by its lane.
+  std::atomic<Histogram*> histogram{nullptr};
+
+  ~CommandStats() { delete histogram.load(); }
+  Histogram& EnsureHistogram() {
+    Histogram* made = histogram.load(std::memory_order_relaxed);
+    if (made == nullptr) {
+      made = new Histogram;
+      histogram.store(made, std::memory_order_release);
+    }
+    return *made;
+  }
+};
+
+struct LaneStats {
+  explicit LaneStats(size_t command_count) : by_command(command_count) {}
+
+  Counter commands;
+  Counter connections;
+  Counter rejected_connections;
+  Counter hits;
+  Counter misses;
+  Counter expired;
+  Counter evicted;
+  Counter dirty;
+  Counter net_input;
+  Counter net_output;
+  Counter reads;
+  Counter writes;
+  Counter error_replies;
+  Counter unexpected_errors;
+  Counter output_limit_disconnections;
+  Counter query_limit_disconnections;
+  Counter published;
+  Counter parked;
+  Counter compacted;
+  Counter expire_cycles_capped;
+  Counter eviction_stalls_nanos;
+  // Time between two returns to epoll: what other connections of the loop had to wait.
+  Histogram loop;
+  Counter loop_max_nanos;
+  Counter loop_over_5ms;
+  Counter loop_rounds;
+  Counter loop_busy_nanos;
+  std::vector<CommandStats> by_command;  // by Command::id
+};
+
+}  // namespace sava::engine

@@ -1,0 +1,145 @@
+#include "journal/journal.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace sava::journal {
+
+namespace {
+constexpr size_t kChunkBytes = 256 * 1024;
+}
+
+// Written by one thread up to `filled`, read by the merging thread.
+struct Journal::Chunk {
+  explicit Chunk(size_t bytes) : data(new char[bytes]), capacity(bytes) {}
+  std::unique_ptr<char[]> data;
+  const size_t capacity;
+  std::atomic<size_t> filled{0};
+  std::atomic<Chunk*> next{nullptr};
+};
+
+struct Journal::Lane {
+  Lane() : write(new Chunk(kChunkBytes)), read(write) {}
+  ~Lane() {
+    while (read != nullptr) {
+      Chunk* next = read->next.load();
+      delete read;
+      read = next;
+    }
+  }
+  alignas(64) Chunk* write;                 // the writer's
+  std::atomic<uint64_t> appended{0};        // bytes, by the writer
+  alignas(64) Chunk* read;                  // the merger's
+  size_t position = 0;                      // the merger's, in read
+  std::atomic<uint64_t> consumed{0};        // bytes, by the merger
+};
+
+Journal::Journal(size_t lanes) {
+  for (size_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<Lane>());
+}
+
+Journal::~Journal() { SetSink(nullptr); }
+
+void Journal::SetSink(Sink* sink) {
+  if (thread_.joinable()) {
+    stopping_.store(true);
+    thread_.join();
+    stopping_.store(false);
+  }
+  sink_ = sink;
+  enabled_.store(sink != nullptr);
+  if (sink != nullptr) thread_ = std::thread([this] { Merge(); });
+}
+
+uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects) {
+  Lane& lane = *lanes_[lane_index];
+  const size_t need = 16 + effects.size();
+  Chunk* chunk = lane.write;
+  size_t at = chunk->filled.load(std::memory_order_relaxed);
+  if (chunk->capacity - at < need) {
+    auto* fresh = new Chunk(need > kChunkBytes ? need : kChunkBytes);
+    chunk->next.store(fresh, std::memory_order_release);
+    lane.write = chunk = fresh;
+    at = 0;
+  }
+  const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_acq_rel);
+  char* p = chunk->data.get() + at;
+  const auto size = static_cast<uint32_t>(effects.size());
+  memcpy(p, &ticket, 8);
+  memcpy(p + 8, &size, 4);
+  memcpy(p + 12, &groups, 4);
+  memcpy(p + 16, effects.data(), effects.size());
+  chunk->filled.store(at + need, std::memory_order_release);
+  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + need,
+                      std::memory_order_release);
+  return ticket;
+}
+
+int64_t Journal::backlog() const {
+  uint64_t total = 0;
+  for (const auto& lane : lanes_) {
+    total += lane->appended.load(std::memory_order_relaxed) -
+             lane->consumed.load(std::memory_order_relaxed);
+  }
+  return static_cast<int64_t>(total);
+}
+
+bool Journal::MergeAvailable() {
+  bool any = false;
+  uint64_t expected = merged_.load(std::memory_order_relaxed);
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (auto& lane : lanes_) {
+      while (true) {
+        Chunk* chunk = lane->read;
+        const size_t filled = chunk->filled.load(std::memory_order_acquire);
+        if (lane->position == filled) {
+          Chunk* next = chunk->next.load(std::memory_order_acquire);
+          // The writer may have filled more between the two loads: look again before moving on.
+          if (next == nullptr || chunk->filled.load(std::memory_order_acquire) != filled) break;
+          lane->read = next;
+          lane->position = 0;
+          delete chunk;
+          continue;
+        }
+        const char* p = chunk->data.get() + lane->position;
+        uint64_t ticket;
+        uint32_t size;
+        uint32_t groups;
+        memcpy(&ticket, p, 8);
+        if (ticket != expected) break;
+        memcpy(&size, p + 8, 4);
+        memcpy(&groups, p + 12, 4);
+        sink_->Record(ticket, groups, {p + 16, size});
+        lane->position += 16 + size;
+        lane->consumed.store(lane->consumed.load(std::memory_order_relaxed) + 16 + size,
+                             std::memory_order_relaxed);
+        merged_.store(++expected, std::memory_order_release);
+        any = progress = true;
+      }
+    }
+  }
+  return any;
+}
+
+void Journal::Merge() {
+  while (true) {
+    const bool stop = stopping_.load(std::memory_order_acquire);
+    if (MergeAvailable()) {
+      sink_->Pause();
+      continue;
+    }
+    if (stop) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+}
+
+void Journal::Flush() {
+  const uint64_t target = next_ticket_.load(std::memory_order_acquire);
+  while (merged_.load(std::memory_order_acquire) < target) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+}  // namespace sava::journal

@@ -1,0 +1,107 @@
+// Keyspace: all databases, cut into stripes by key hash. A stripe has one lock; each database has
+// one Table per stripe, made when first needed. The stripe of a key does not depend on its database,
+// so lock sets stay valid through SELECT, MOVE and SWAPDB.
+//
+// Thread safety: table() and prefetching inside the gate; contents of a table under its stripe's
+// lock; Detach and Swap with the gate closed.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/hash.h"
+#include "keyspace/gate.h"
+#include "keyspace/stripe_lock.h"
+#include "keyspace/table.h"
+
+namespace sava::keyspace {
+
+// What a client that WATCHes keys shares with those who change them.
+struct Watcher {
+  std::atomic<bool> dirty{false};
+};
+
+// The watched keys of a stripe. Guarded by the stripe's lock.
+class WatchMap {
+ public:
+  // `expired`: the key had expired when it was watched; its removal is then no change.
+  void Add(int db, std::string_view key, Watcher* watcher, bool expired);
+  void Remove(int db, std::string_view key, Watcher* watcher);
+  // Marks everybody who watches the key. removed_expired: the change is the removal of a key that
+  // had expired.
+  void Touch(int db, std::string_view key, bool removed_expired = false);
+  bool empty() const { return map_.empty(); }
+  template <typename Visit>
+  void ForEach(int db, const Visit& visit) {
+    for (auto& [name, list] : map_) {
+      int watched_db;
+      memcpy(&watched_db, name.data(), sizeof watched_db);
+      if (watched_db != db) continue;
+      for (auto& item : list) {
+        visit(std::string_view(name).substr(sizeof watched_db), item.watcher, &item.expired);
+      }
+    }
+  }
+
+ private:
+  struct Item {
+    Watcher* watcher;
+    bool expired;
+  };
+  static std::string Name(int db, std::string_view key);
+  std::unordered_map<std::string, std::vector<Item>> map_;
+};
+
+struct alignas(64) Stripe {
+  StripeLock lock;
+  WatchMap watches;  // guarded by lock
+};
+
+class Keyspace {
+ public:
+  static constexpr size_t kStripes = 128;
+
+  Keyspace(size_t lanes, int databases, uint64_t hash_seed);
+  ~Keyspace();
+  Keyspace(const Keyspace&) = delete;
+  Keyspace& operator=(const Keyspace&) = delete;
+
+  uint64_t Hash(std::string_view key) const { return base::HashBytes(key, seed_); }
+  static size_t StripeOf(uint64_t hash) { return hash & (kStripes - 1); }
+  Stripe& stripe(size_t index) { return stripes_[index]; }
+  Gate& gate() { return gate_; }
+  int databases() const { return databases_; }
+
+  // The table, or nullptr when nothing was ever stored there.
+  Table* table(int db, size_t stripe) const {
+    return tables_[static_cast<size_t>(db) * kStripes + stripe].load(std::memory_order_acquire);
+  }
+  // REQUIRES: the stripe's lock.
+  Table& TableFor(int db, size_t stripe, int64_t now_ms);
+
+  // Sums over all stripes; exact when nobody writes.
+  size_t Size(int db) const;
+  size_t Expiring(int db) const;
+  size_t UsedBytes() const;
+  size_t HeldBytes() const;
+
+  // With the gate closed: takes all tables of a database away (for freeing elsewhere).
+  std::vector<std::unique_ptr<Table>> Detach(int db);
+  void Swap(int a, int b);
+
+ private:
+  const uint64_t seed_;
+  const int databases_;
+  Gate gate_;
+  std::array<Stripe, kStripes> stripes_;
+  std::vector<std::atomic<Table*>> tables_;
+  std::vector<std::atomic<bool>> touched_;  // databases that ever had a table
+};
+
+}  // namespace sava::keyspace

@@ -1,0 +1,201 @@
+#include "keyspace/slab.h"
+
+#include <malloc.h>
+
+#include <bit>
+#include <cassert>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace sava::keyspace {
+
+struct Slab::Page {
+  Page* next;      // among the partial pages of its class
+  Page* previous;
+  Page* all_next;  // among all pages
+  Page* all_previous;
+  uint16_t cls;
+  uint16_t taken;
+  uint8_t capacity;
+  bool linked;
+  bool evacuating;
+  uint8_t hint;  // word of the bitmap to look at first
+  uint64_t bitmap[3];
+};
+
+namespace {
+
+constexpr size_t kHeader = 64;
+
+size_t CapacityOf(int cls) {
+  // 24 bytes are the smallest block worth having: 168 fit the bitmap's 192 bits.
+  const size_t n = (Slab::kPageSize - kHeader) / Slab::ClassSize(cls);
+  return n < 192 ? n : 192;
+}
+
+}  // namespace
+
+size_t Slab::Rounded(size_t size) {
+  return size <= kMaxBlock ? ClassSize(ClassOf(size)) : size + 16;
+}
+
+Slab::~Slab() {
+  while (all_ != nullptr) {
+    Page* next = all_->all_next;
+    free(all_);
+    all_ = next;
+  }
+}
+
+Slab::Page* Slab::NewPage(int cls) {
+  static_assert(sizeof(Page) <= kHeader);
+  void* memory = aligned_alloc(kPageSize, kPageSize);
+  if (memory == nullptr) throw std::bad_alloc();
+  auto* page = static_cast<Page*>(memory);
+  memset(page, 0, sizeof(Page));
+  page->cls = static_cast<uint16_t>(cls);
+  page->capacity = static_cast<uint8_t>(CapacityOf(cls));
+  page->all_next = all_;
+  if (all_ != nullptr) all_->all_previous = page;
+  all_ = page;
+  ++pages_;
+  ++classes_[static_cast<size_t>(cls)].pages;
+  Link(page);
+  return page;
+}
+
+void Slab::Link(Page* page) {
+  Class& c = classes_[page->cls];
+  page->next = c.partial;
+  page->previous = nullptr;
+  if (c.partial != nullptr) c.partial->previous = page;
+  c.partial = page;
+  page->linked = true;
+}
+
+void Slab::Unlink(Page* page) {
+  Class& c = classes_[page->cls];
+  if (page->previous != nullptr) {
+    page->previous->next = page->next;
+  } else {
+    c.partial = page->next;
+  }
+  if (page->next != nullptr) page->next->previous = page->previous;
+  page->linked = false;
+}
+
+void Slab::DropPage(Page* page) {
+  if (page->linked) Unlink(page);
+  if (page->all_previous != nullptr) {
+    page->all_previous->all_next = page->all_next;
+  } else {
+    all_ = page->all_next;
+  }
+  if (page->all_next != nullptr) page->all_next->all_previous = page->all_previous;
+  --classes_[page->cls].pages;
+  --pages_;
+  free(page);
+}
+
+void* Slab::Allocate(size_t size) {
+  if (size > kMaxBlock) {
+    void* block = malloc(size);
+    if (block == nullptr) throw std::bad_alloc();
+    const size_t held = Rounded(size);
+    used_ += held;
+    large_ += held;
+    return block;
+  }
+  const int cls = ClassOf(size < 24 ? 24 : size);
+  Class& c = classes_[static_cast<size_t>(cls)];
+  Page* page = c.partial != nullptr ? c.partial : NewPage(cls);
+  size_t word = page->hint;
+  while (page->bitmap[word] == ~uint64_t{0}) word = word == 2 ? 0 : word + 1;
+  const int bit = std::countr_one(page->bitmap[word]);
+  const size_t index = word * 64 + static_cast<size_t>(bit);
+  assert(index < page->capacity);
+  page->bitmap[word] |= uint64_t{1} << bit;
+  page->hint = static_cast<uint8_t>(word);
+  const size_t block_size = ClassSize(cls);
+  used_ += block_size;
+  ++c.taken;
+  if (++page->taken == page->capacity) Unlink(page);
+  return reinterpret_cast<char*>(page) + kHeader + index * block_size;
+}
+
+void Slab::Release(void* block, size_t size) {
+  if (size > kMaxBlock) {
+    const size_t held = Rounded(size);
+    used_ -= held;
+    large_ -= held;
+    free(block);
+    return;
+  }
+  const int cls = ClassOf(size < 24 ? 24 : size);
+  auto* page = reinterpret_cast<Page*>(reinterpret_cast<uintptr_t>(block) & ~(kPageSize - 1));
+  assert(page->cls == cls);
+  const size_t block_size = ClassSize(cls);
+  const size_t index =
+      static_cast<size_t>(static_cast<char*>(block) - reinterpret_cast<char*>(page) -
+                          static_cast<std::ptrdiff_t>(kHeader)) /
+      block_size;
+  page->bitmap[index / 64] &= ~(uint64_t{1} << (index % 64));
+  page->hint = static_cast<uint8_t>(index / 64);
+  used_ -= block_size;
+  Class& c = classes_[static_cast<size_t>(cls)];
+  --c.taken;
+  if (--page->taken == 0 && !page->evacuating) {
+    // One empty page per class stays, so that a single key coming and going costs no page.
+    if (page->linked && (c.partial != page || page->next != nullptr)) {
+      DropPage(page);
+      return;
+    }
+  }
+  if (!page->linked && !page->evacuating) Link(page);
+}
+
+Slab::Page* Slab::BeginEvacuate() {
+  for (Class& c : classes_) {
+    if (c.pages < 2 || c.partial == nullptr) continue;
+    const uint32_t capacity = c.partial->capacity;
+    const uint32_t idle = c.pages * capacity - c.taken;
+    // Worth it when more than an eighth of the class is idle, and more than two pages of it.
+    if (idle <= 2 * capacity || idle * 8 <= c.pages * capacity) continue;
+    Page* best = c.partial;
+    int looked = 0;
+    for (Page* page = c.partial; page != nullptr && looked < 32; page = page->next, ++looked) {
+      if (page->taken < best->taken) best = page;
+    }
+    if (best->taken == best->capacity) continue;
+    Unlink(best);
+    best->evacuating = true;
+    return best;
+  }
+  return nullptr;
+}
+
+size_t Slab::Blocks(const Page* page, void** blocks, size_t max) {
+  const size_t block_size = BlockSize(page);
+  size_t count = 0;
+  for (size_t i = 0; i < page->capacity && count < max; ++i) {
+    if ((page->bitmap[i / 64] >> (i % 64) & 1) != 0) {
+      blocks[count++] = const_cast<char*>(reinterpret_cast<const char*>(page)) + kHeader +
+                        i * block_size;
+    }
+  }
+  return count;
+}
+
+size_t Slab::BlockSize(const Page* page) { return ClassSize(page->cls); }
+
+void Slab::EndEvacuate(Page* page) {
+  page->evacuating = false;
+  if (page->taken == 0) {
+    DropPage(page);
+  } else {
+    Link(page);
+  }
+}
+
+}  // namespace sava::keyspace

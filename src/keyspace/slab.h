@@ -1,0 +1,76 @@
+// Slab: memory for small blocks of one table, in 4 KB pages of equal blocks.
+//
+//   page: 64-byte header (links, class, counts, bitmap of taken blocks), then blocks
+//
+// Classes: multiples of 8 to 128 bytes, of 16 to 448; larger blocks come from malloc. A table's
+// slab is used under its stripe's lock only, so there are no frees from other threads, the account
+// is exact, and dropping the table drops whole pages.
+// Cost: O(1) allocation and release.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace sava::keyspace {
+
+class Slab {
+ public:
+  static constexpr size_t kPageSize = 4096;
+  static constexpr size_t kMaxBlock = 448;
+  static constexpr int kClasses = 37;
+
+  Slab() = default;
+  ~Slab();
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+
+  static int ClassOf(size_t size) {
+    return static_cast<int>(size <= 128 ? (size + 7) / 8 : 16 + (size - 128 + 15) / 16);
+  }
+  static size_t ClassSize(int cls) {
+    return cls <= 16 ? static_cast<size_t>(cls) * 8 : 128 + static_cast<size_t>(cls - 16) * 16;
+  }
+  // What a block of this size really takes.
+  static size_t Rounded(size_t size);
+
+  void* Allocate(size_t size);
+  void Release(void* block, size_t size);
+
+  // Bytes in blocks handed out (large ones included), and in pages held.
+  size_t used() const { return used_; }
+  size_t page_bytes() const { return pages_ * kPageSize; }
+  size_t large_bytes() const { return large_; }
+  // Bytes in pages that no block uses.
+  size_t idle() const { return page_bytes() - (used_ - large_); }
+
+  // For moving blocks off sparse pages: a page of a class with at least two pages' worth of free
+  // blocks, the emptiest among those looked at; nullptr when nothing is worth moving.
+  // Blocks() lists its taken blocks; the page takes no new blocks until EndEvacuate.
+  struct Page;
+  Page* BeginEvacuate();
+  static size_t Blocks(const Page* page, void** blocks, size_t max);
+  static size_t BlockSize(const Page* page);
+  void EndEvacuate(Page* page);
+
+ private:
+  struct Class {
+    Page* partial = nullptr;  // pages with a free block
+    uint32_t pages = 0;
+    uint32_t taken = 0;
+  };
+
+  Page* NewPage(int cls);
+  void Link(Page* page);
+  void Unlink(Page* page);
+  void LinkAll(Page* page);
+  void DropPage(Page* page);
+
+  std::array<Class, kClasses> classes_{};
+  Page* all_ = nullptr;  // every page, for dropping the slab
+  size_t used_ = 0;
+  size_t large_ = 0;
+  size_t pages_ = 0;
+};
+
+}  // namespace sava::keyspace

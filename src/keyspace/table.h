@@ -1,0 +1,163 @@
+// Table: the keys of one database in one stripe. Extendible hashing over segments that grow in steps
+// before they split, so that the load stays high and no insertion moves more than a segment.
+//
+//   order   = hash >> 19: 45 bits; everything below is in this order, so SCAN's cursor is an order
+//   directory[top bits of order] -> segment (pointer, bucket count, depth in one word)
+//   segment = spill counts, then buckets of 8 slots (64 bytes, one cache line)
+//   slot    = fingerprint (the 16 bits of order after the segment's depth) << 48 | Entry*
+//   home bucket = fingerprint * buckets >> 16: ascending in order
+//
+// A full bucket spills to the next ones (wrapping); spill[home] counts how many went elsewhere, so
+// that a miss usually ends in its home bucket. Growing or merging a segment needs only the
+// fingerprints; splitting looks at the entries once.
+//
+// Thread safety: everything under the stripe's lock, except Prefetch*, which any thread inside the
+// gate may call: slots and directory are atomics, retired memory goes through Epoch.
+// Cost: find, put, remove O(1); SCAN step O(keys reported).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/rng.h"
+#include "keyspace/entry.h"
+#include "keyspace/epoch.h"
+#include "keyspace/slab.h"
+#include "keyspace/wheel.h"
+
+namespace sava::keyspace {
+
+// A value on its way into a table. At most one of bytes, blob, object.
+struct NewValue {
+  Kind kind = Kind::kString;
+  Form form = Form::kRaw;
+  int64_t integer = 0;
+  std::string_view bytes;
+  base::Blob* blob = nullptr;       // the table takes over the reference
+  types::Object* object = nullptr;  // the table takes over ownership
+};
+
+// What a change threw out, to be released after the lock.
+struct Displaced {
+  base::Blob* blob = nullptr;
+  types::Object* object = nullptr;
+};
+
+class Table {
+ public:
+  static constexpr int kOrderBits = 45;
+  static uint64_t OrderOf(uint64_t hash) { return hash >> (64 - kOrderBits); }
+
+  Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms);
+  // Frees entries and their values. May take long: large tables die on a background thread.
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  Entry* Find(uint64_t hash, std::string_view key) const;
+  // Inserts or replaces. expire_at -1: none. The entry's age is left as it was (0 when new).
+  Entry* Put(uint64_t hash, std::string_view key, const NewValue& value, int64_t expire_at,
+             Displaced* displaced);
+  // The string at the key for change in place, at least `size` bytes, zero-filled growth, form raw.
+  // Created when missing. REQUIRES: a string or missing.
+  char* Edit(uint64_t hash, std::string_view key, size_t size, Displaced* displaced);
+  bool Remove(uint64_t hash, std::string_view key, Displaced* displaced);
+  // May move the entry: use what it returns. expire_at -1 removes the expiry.
+  Entry* SetExpiry(uint64_t hash, Entry* entry, int64_t expire_at);
+
+  size_t size() const { return count_.load(std::memory_order_relaxed); }
+  size_t expiring() const { return expiring_.load(std::memory_order_relaxed); }
+  // Sum of remaining lifetimes' expiry times, for INFO's avg_ttl.
+  int64_t AverageTtl(int64_t now_ms, base::Rng& rng) const;
+
+  // Bytes: what entries, values and the index use; and what the allocator holds for them.
+  // Readable by any thread inside the gate.
+  size_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+  size_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
+
+  // Reports every entry whose order is in [from, …) in ascending home buckets until about `count`
+  // were reported; returns the order to go on from, or 0 at the end.
+  uint64_t Scan(uint64_t from, size_t count, const std::function<void(Entry*)>& visit) const;
+  void ForEach(const std::function<void(Entry*)>& visit) const;
+  // Some entry chosen at random; nullptr when empty.
+  Entry* Random(base::Rng& rng) const;
+  // Up to max entries from a random place.
+  size_t Sample(base::Rng& rng, Entry** out, size_t max) const;
+
+  // Takes at most `budget` due wheel items; `expire` is called for each entry past its time and
+  // must remove it. Returns how many items were looked at.
+  size_t Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire);
+  // Moves entries off a sparse page, if there is one; returns how many were moved.
+  size_t Compact();
+
+  // Cache hints, callable without the lock by any thread inside the gate.
+  void PrefetchBucket(uint64_t hash) const;
+  void PrefetchEntry(uint64_t hash) const;
+
+  // For tests: walks everything and aborts on a broken invariant.
+  void CheckInvariants() const;
+
+ private:
+  using Slot = std::atomic<uint64_t>;
+  struct Segment;
+  struct Directory;
+  struct Place {  // a segment as the directory knows it
+    Segment* segment;
+    uint32_t buckets;
+    uint32_t depth;
+  };
+
+  static uint64_t Pack(Segment* segment, uint32_t buckets, uint32_t depth);
+  static Place Unpack(uint64_t word);
+  static uint64_t SegmentBytes(uint32_t buckets);
+
+  Place PlaceOf(uint64_t order) const;
+  size_t DirectoryIndex(uint64_t order) const;
+  Slot* FindSlot(uint64_t hash, std::string_view key) const;
+  Slot* FindEntrySlot(uint64_t hash, const Entry* entry) const;
+  void Insert(uint64_t hash, Entry* entry);
+  bool TryPlace(const Place& place, uint32_t fingerprint, Entry* entry);
+  void Grow(uint64_t order);
+  void Resize(uint64_t order, uint32_t buckets);
+  void Split(uint64_t order);
+  void MaybeShrink(uint64_t order);
+  bool TryMerge(uint64_t order);
+  void Publish(uint64_t order, uint32_t depth, Segment* segment, uint32_t buckets);
+  void EraseSlot(uint64_t hash, Slot* slot);
+  Segment* NewSegment(uint32_t buckets);
+  void RetireSegment(Segment* segment, uint32_t buckets);
+
+  Entry* NewEntry(std::string_view key, const NewValue& value, int64_t expire_at);
+  void StoreValue(Entry* entry, const NewValue& value);
+  void FreeEntry(Entry* entry);
+  void TakeValue(Entry* entry, Displaced* displaced);
+  void NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry);
+  void CountExpiring(int64_t delta) {
+    expiring_.store(expiring_.load(std::memory_order_relaxed) + static_cast<size_t>(delta),
+                    std::memory_order_relaxed);
+  }
+  uint64_t HashOf(const Entry* entry) const;
+  // Publishes the accounts; the last thing every change does.
+  void Settle();
+  size_t FindByHash(uint64_t hash, Entry** out, size_t max) const;
+
+  Epoch* const epoch_;
+  const uint64_t seed_;
+  std::atomic<Directory*> directory_;
+  Slab slab_;
+  std::unique_ptr<Wheel> wheel_;
+  int64_t wheel_start_;
+  std::atomic<size_t> count_{0};
+  std::atomic<size_t> expiring_{0};
+  std::atomic<size_t> used_{0};
+  std::atomic<size_t> held_{0};
+  size_t external_bytes_ = 0;
+  size_t index_bytes_ = 0;
+  bool sweeping_ = false;
+};
+
+}  // namespace sava::keyspace

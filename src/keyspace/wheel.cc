@@ -1,0 +1,130 @@
+#include "keyspace/wheel.h"
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace sava::keyspace {
+
+struct Wheel::Chunk {
+  Chunk* next;
+  uint32_t count;
+  uint32_t unused;
+  uint64_t items[62];
+};
+
+Wheel::Wheel(int64_t now_ms) : tick_(static_cast<uint64_t>(now_ms) >> kTickBits) {}
+
+Wheel::~Wheel() {
+  uint64_t hash;
+  for (auto& level : levels_) {
+    for (Slot& slot : level) {
+      while (Pop(slot, &hash)) {
+      }
+    }
+  }
+  while (Pop(sweeping_, &hash)) {
+  }
+}
+
+size_t Wheel::bytes() const { return sizeof(Wheel) + chunks_ * sizeof(Chunk); }
+
+void Wheel::Push(Slot& slot, uint64_t hash) {
+  if (slot.head == nullptr || slot.head->count == 62) {
+    auto* chunk = static_cast<Chunk*>(malloc(sizeof(Chunk)));
+    if (chunk == nullptr) throw std::bad_alloc();
+    chunk->next = slot.head;
+    chunk->count = 0;
+    slot.head = chunk;
+    ++chunks_;
+  }
+  slot.head->items[slot.head->count++] = hash;
+  ++size_;
+}
+
+bool Wheel::Pop(Slot& slot, uint64_t* hash) {
+  Chunk* chunk = slot.head;
+  if (chunk == nullptr) return false;
+  *hash = chunk->items[--chunk->count];
+  --size_;
+  if (chunk->count == 0) {
+    slot.head = chunk->next;
+    free(chunk);
+    --chunks_;
+  }
+  return true;
+}
+
+void Wheel::Add(uint64_t hash, int64_t at_ms) {
+  // One tick late, so that a key is past its expiry when its slot is taken.
+  uint64_t tick = (static_cast<uint64_t>(at_ms < 0 ? 0 : at_ms) >> kTickBits) + 1;
+  if (tick < tick_) tick = tick_;
+  const uint64_t distance = tick - tick_;
+  int level = 0;
+  while (level < kLevels - 1 && distance >= (uint64_t{64} << (6 * level))) ++level;
+  if (level == kLevels - 1 && distance >= (uint64_t{64} << (6 * level))) {
+    tick = tick_ + (uint64_t{63} << (6 * level));  // beyond the wheel: filed again when reached
+  }
+  Push(levels_[static_cast<size_t>(level)][(tick >> (6 * level)) & 63], hash);
+}
+
+size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire) {
+  const uint64_t now_tick = static_cast<uint64_t>(now_ms) >> kTickBits;
+  size_t taken = 0;
+  uint64_t hash;
+  while (tick_ <= now_tick) {
+    if (size_ == 0) {
+      tick_ = now_tick + 1;
+      break;
+    }
+    // Higher levels first: their items may belong to this very tick.
+    for (int level = kLevels - 1; level > 0; --level) {
+      if ((tick_ & ((uint64_t{1} << (6 * level)) - 1)) != 0) continue;
+      Slot& slot = levels_[static_cast<size_t>(level)][(tick_ >> (6 * level)) & 63];
+      // Detach: firing may add to the same slot again.
+      Slot pending;
+      pending.head = slot.head;
+      slot.head = nullptr;
+      while (taken < budget && Pop(pending, &hash)) {
+        ++taken;
+        fire(hash);
+      }
+      if (pending.head != nullptr) {
+        Chunk* last = pending.head;
+        while (last->next != nullptr) last = last->next;
+        last->next = slot.head;
+        slot.head = pending.head;
+        return taken;
+      }
+    }
+    Slot& slot = levels_[0][tick_ & 63];
+    while (slot.head != nullptr) {
+      if (taken == budget) return taken;
+      Pop(slot, &hash);
+      ++taken;
+      fire(hash);
+    }
+    ++tick_;
+  }
+  return taken;
+}
+
+bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
+  uint64_t hash;
+  while (budget > 0) {
+    if (sweeping_.head == nullptr) {
+      Slot& slot = levels_[static_cast<size_t>(sweep_ / 64)][static_cast<size_t>(sweep_ % 64)];
+      std::swap(sweeping_.head, slot.head);
+      sweep_ = (sweep_ + 1) % (64 * kLevels);
+      if (sweep_ == 0) return false;
+      --budget;
+      continue;
+    }
+    Pop(sweeping_, &hash);
+    --budget;
+    each(hash);
+  }
+  return true;
+}
+
+}  // namespace sava::keyspace

@@ -1,0 +1,78 @@
+#include "net/loop.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace sava::net {
+
+namespace {
+constexpr int kMaxEvents = 512;
+}
+
+Loop::Loop(Rounds* rounds)
+    : rounds_(rounds),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (epoll_ < 0 || event_ < 0) {
+    perror("sava: epoll");
+    abort();
+  }
+  Add(event_, EPOLLIN, nullptr);
+}
+
+Loop::~Loop() {
+  close(epoll_);
+  close(event_);
+}
+
+void Loop::Add(int fd, uint32_t events, Source* source) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = source;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+}
+
+void Loop::Change(int fd, uint32_t events, Source* source) {
+  epoll_event event{};
+  event.events = events;
+  event.data.ptr = source;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
+}
+
+void Loop::Remove(int fd) { epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr); }
+
+void Loop::Wake() {
+  if (woken_.exchange(true, std::memory_order_acq_rel)) return;
+  const uint64_t one = 1;
+  if (write(event_, &one, sizeof one) < 0) return;  // full: it is awake anyway
+}
+
+void Loop::Stop() {
+  stopping_.store(true, std::memory_order_release);
+  Wake();
+}
+
+void Loop::Run() {
+  epoll_event events[kMaxEvents];
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const int count = epoll_wait(epoll_, events, kMaxEvents, rounds_->BeforeWait());
+    for (int i = 0; i < count; ++i) {
+      auto* source = static_cast<Source*>(events[i].data.ptr);
+      if (source != nullptr) {
+        source->OnEvents(events[i].events);
+      } else {
+        uint64_t value;
+        if (read(event_, &value, sizeof value) > 0) {
+        }
+        woken_.store(false, std::memory_order_release);
+      }
+    }
+    rounds_->AfterRound();
+  }
+}
+
+}  // namespace sava::net

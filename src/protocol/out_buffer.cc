@@ -1,0 +1,126 @@
+#include "protocol/out_buffer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+namespace sava::protocol {
+
+namespace {
+constexpr size_t kFirstBlock = 4096;
+}
+
+OutBuffer::~OutBuffer() {
+  for (const BlobAt& at : blobs_) at.blob->Unref();
+  free(begin_);
+}
+
+OutBuffer::OutBuffer(OutBuffer&& other) noexcept { *this = std::move(other); }
+
+OutBuffer& OutBuffer::operator=(OutBuffer&& other) noexcept {
+  std::swap(begin_, other.begin_);
+  std::swap(cursor_, other.cursor_);
+  std::swap(end_, other.end_);
+  std::swap(sent_, other.sent_);
+  std::swap(blob_bytes_, other.blob_bytes_);
+  std::swap(blobs_, other.blobs_);
+  return *this;
+}
+
+void OutBuffer::Grow(size_t n) {
+  const auto used = static_cast<size_t>(cursor_ - begin_);
+  const auto capacity = static_cast<size_t>(end_ - begin_);
+  const size_t wanted = std::max({kFirstBlock, capacity * 2, used + n});
+  char* block = static_cast<char*>(realloc(begin_, wanted));
+  if (block == nullptr) throw std::bad_alloc();
+  begin_ = block;
+  cursor_ = block + used;
+  end_ = block + wanted;
+}
+
+void OutBuffer::AppendBlob(base::Blob* blob) {
+  blob->Ref();
+  blobs_.push_back({Mark(), 0, blob});
+  blob_bytes_ += blob->size();
+}
+
+void OutBuffer::TruncateTo(size_t mark) {
+  cursor_ = begin_ + mark;
+  // A blob at the mark itself was appended after it: nothing precedes it since.
+  while (!blobs_.empty() && blobs_.back().offset >= mark && blobs_.back().sent == 0) {
+    blob_bytes_ -= blobs_.back().blob->size();
+    blobs_.back().blob->Unref();
+    blobs_.pop_back();
+  }
+}
+
+void OutBuffer::InsertAt(size_t mark, std::string_view bytes) {
+  Reserve(bytes.size());
+  const size_t tail = Mark() - mark;
+  memmove(begin_ + mark + bytes.size(), begin_ + mark, tail);
+  memcpy(begin_ + mark, bytes.data(), bytes.size());
+  cursor_ += bytes.size();
+  for (auto it = blobs_.rbegin(); it != blobs_.rend() && it->offset > mark; ++it) {
+    it->offset += bytes.size();
+  }
+}
+
+size_t OutBuffer::Gather(iovec* vectors, size_t max) const {
+  size_t count = 0;
+  size_t position = sent_;
+  const size_t end = Mark();
+  for (const BlobAt& at : blobs_) {
+    if (count == max) return count;
+    if (at.offset > position) {
+      vectors[count++] = {begin_ + position, at.offset - position};
+      position = at.offset;
+      if (count == max) return count;
+    }
+    if (at.blob->size() > at.sent) {
+      vectors[count++] = {at.blob->data() + at.sent, at.blob->size() - at.sent};
+    }
+  }
+  if (count < max && end > position) vectors[count++] = {begin_ + position, end - position};
+  return count;
+}
+
+void OutBuffer::Consume(size_t n) {
+  size_t done = 0;
+  for (BlobAt& at : blobs_) {
+    const size_t plain = std::min(n, at.offset - sent_);
+    sent_ += plain;
+    n -= plain;
+    if (sent_ < at.offset) break;
+    const size_t part = std::min(n, at.blob->size() - at.sent);
+    at.sent += part;
+    blob_bytes_ -= part;
+    n -= part;
+    if (at.sent < at.blob->size()) break;
+    at.blob->Unref();
+    ++done;
+  }
+  if (done > 0) blobs_.erase(blobs_.begin(), blobs_.begin() + static_cast<std::ptrdiff_t>(done));
+  sent_ += n;
+  if (sent_ == Mark() && blobs_.empty()) {
+    Reset();
+  } else if (blobs_.empty() && sent_ > (1U << 16) && sent_ > Mark() / 2) {
+    memmove(begin_, begin_ + sent_, Mark() - sent_);
+    cursor_ -= sent_;
+    sent_ = 0;
+  }
+}
+
+void OutBuffer::Reset() {
+  cursor_ = begin_;
+  sent_ = 0;
+}
+
+void OutBuffer::ReleaseIfEmpty(size_t keep) {
+  if (!empty() || static_cast<size_t>(end_ - begin_) <= keep) return;
+  free(begin_);
+  begin_ = cursor_ = end_ = nullptr;
+  sent_ = 0;
+}
+
+}  // namespace sava::protocol

@@ -1,0 +1,39 @@
+// How connected clients are described and chosen: the lines of CLIENT LIST, the filters of
+// CLIENT KILL. Pure functions over a Client; whoever calls them for another thread's client has
+// closed the gate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/client.h"
+
+namespace sava::server {
+
+enum class ClientType : uint8_t { kNormal, kPubsub, kReplica, kMaster };
+
+ClientType TypeOf(const engine::Client& client);
+// normal, pubsub, replica, slave or master, in any case.
+std::optional<ClientType> ClientTypeByName(std::string_view name);
+
+// One line in Redis's form, "id=7 addr=… lib-ver=", without a line end.
+std::string ClientLine(const engine::Client& client, int64_t now_ms);
+// Memory held for the connection.
+size_t ClientMemory(const engine::Client& client);
+
+// Every condition that is set must hold.
+struct ClientFilter {
+  uint64_t id = 0;  // 0: any
+  std::optional<std::string_view> addr;
+  std::optional<std::string_view> laddr;
+  std::optional<std::string_view> user;
+  std::optional<ClientType> type;
+  int64_t max_age = 0;  // seconds; 0: any. Only clients at least this old.
+
+  bool Matches(const engine::Client& client, int64_t now_ms) const;
+};
+
+}  // namespace sava::server

@@ -1,0 +1,310 @@
+// DEBUG: looks inside, makes data, waits. Open only where enable-debug-command allows it.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/glob.h"
+#include "engine/engine_context.h"
+#include "server/config_table.h"
+#include "server/digest.h"
+#include "server/families.h"
+#include "server/server.h"
+#include "types/save.h"
+
+namespace sava::server {
+
+namespace {
+
+using commands::Access;
+using commands::Context;
+using commands::Value;
+using engine::EngineContext;
+
+// Everybody waits: it runs with the gate closed.
+void Sleep(Context& ctx) {
+  const double seconds = strtod(std::string(ctx.arg(2)).c_str(), nullptr);
+  if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  ctx.reply().Ok();
+}
+
+std::string_view Encoding(const Value& value) {
+  if (!value.is_string()) return value.object->encoding();
+  switch (value.form) {
+    case commands::StringForm::kInt:
+      return "int";
+    case commands::StringForm::kEmbstr:
+      return "embstr";
+    case commands::StringForm::kRaw:
+      break;
+  }
+  return "raw";
+}
+
+// Bytes of the value in a snapshot, without its type.
+size_t SerializedLength(const Value& value) {
+  std::string bytes;
+  {
+    types::Writer writer(&bytes);
+    if (value.is_int()) {
+      writer.StringOf(value.integer);
+    } else if (value.is_string()) {
+      writer.String(value.bytes);
+    } else {
+      value.object->Save(writer);
+    }
+  }
+  return bytes.size();
+}
+
+void Object(Context& ctx) {
+  const Value value = ctx.Find(ctx.arg(2), Access::kPeek);
+  if (!value) return ctx.Error(commands::errors::kNoSuchKey);
+  const int64_t idle = ctx.Age(ctx.arg(2)).idle_seconds;
+  const void* address = value.is_string() ? static_cast<const void*>(value.bytes.data())
+                                          : static_cast<const void*>(value.object);
+  const uint32_t clock = EngineContext::Of(ctx).lane().lru_clock;
+  ctx.reply().Simple(fmt::format(
+      "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+      reinterpret_cast<uintptr_t>(address), Encoding(value), SerializedLength(value),
+      (clock - static_cast<uint32_t>(idle)) & 0xffffff, idle));
+}
+
+void SetActiveExpire(Context& ctx) {
+  const bool on = atoi(std::string(ctx.arg(2)).c_str()) != 0;
+  EngineContext::Of(ctx).engine().active_expire().store(on, std::memory_order_relaxed);
+  ctx.reply().Ok();
+}
+
+void Digest(Context& ctx) {
+  const keyspace::Keyspace& keyspace = EngineContext::Of(ctx).engine().keyspace();
+  ctx.reply().Simple(KeyspaceDigest(keyspace, ctx.now_ms()).Hex());
+}
+
+void DigestValue(Context& ctx) {
+  const commands::Args keys = ctx.args().subspan(2);
+  ctx.reply().Array(static_cast<int64_t>(keys.size()));
+  for (const std::string_view key : keys) {
+    ctx.reply().Simple(ValueDigest(ctx.Find(key, Access::kPeek)).Hex());
+  }
+}
+
+// count keys "prefix:n" with the value "value:n", cut or padded with zero bytes to a size. Keys that
+// are there stay as they are.
+void Populate(Context& ctx) {
+  int64_t count = 0;
+  int64_t size = 0;
+  const bool sized = ctx.argc() == 5;
+  const auto positive = [&](size_t i, int64_t* out) {
+    if (base::ParseInt(ctx.arg(i), out) && *out >= 0) return true;
+    ctx.Error(commands::errors::kMustBePositive);
+    return false;
+  };
+  if (!positive(2, &count) || (sized && !positive(4, &size))) return;
+  const std::string prefix = ctx.argc() > 3 ? std::string(ctx.arg(3)) + ':' : "key:";
+  for (int64_t i = 0; i < count; ++i) {
+    const std::string number = base::IntText(i);
+    const std::string key = prefix + number;
+    if (ctx.Exists(key)) continue;
+    std::string value = "value:" + number;
+    if (size > 0) value.resize(static_cast<size_t>(size), '\0');
+    ctx.SetString(key, value);
+  }
+  ctx.reply().Ok();
+}
+
+void Numbers(protocol::Reply& reply) {
+  for (int i = 0; i < 3; ++i) reply.Int(i);
+}
+
+// A value of each type of the protocol, for authors of clients.
+void Protocol(Context& ctx) {
+  protocol::Reply& reply = ctx.reply();
+  if (ctx.ArgIs(2, "string")) {
+    reply.Bulk("Hello World");
+  } else if (ctx.ArgIs(2, "integer")) {
+    reply.Int(12345);
+  } else if (ctx.ArgIs(2, "double")) {
+    reply.Double(3.141);
+  } else if (ctx.ArgIs(2, "null")) {
+    reply.Null();
+  } else if (ctx.ArgIs(2, "array")) {
+    reply.Array(3);
+    Numbers(reply);
+  } else if (ctx.ArgIs(2, "set")) {
+    reply.Set(3);
+    Numbers(reply);
+  } else if (ctx.ArgIs(2, "map")) {
+    reply.Map(3);
+    for (int i = 0; i < 3; ++i) {
+      reply.Int(i);
+      reply.Bool(i == 1);
+    }
+  } else if (ctx.ArgIs(2, "attrib")) {
+    if (reply.resp() == 3) {
+      reply.Attribute(1);
+      reply.Bulk("key-popularity");
+      reply.Array(2);
+      reply.Bulk("key:123");
+      reply.Int(90);
+    }
+    reply.Bulk("Some real reply following the attribute");
+  } else if (ctx.ArgIs(2, "push")) {
+    if (reply.resp() != 3) return ctx.Error("ERR RESP2 is not supported by this command");
+    reply.Push(2);
+    reply.Bulk("server-cpu-usage");
+    reply.Int(42);
+    reply.Bulk("Some real reply following the push reply");
+  } else if (ctx.ArgIs(2, "true") || ctx.ArgIs(2, "false")) {
+    reply.Bool(ctx.ArgIs(2, "true"));
+  } else if (ctx.ArgIs(2, "verbatim")) {
+    reply.Verbatim("txt", "This is a verbatim\nstring");
+  } else if (ctx.ArgIs(2, "bignum")) {
+    reply.BigNumber("1234567999999999999999999999999999999");
+  } else {
+    ctx.Error(
+        "ERR Wrong protocol type name. Please use one of the following: "
+        "string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false");
+  }
+}
+
+void Log(Context& ctx) {
+  spdlog::warn("DEBUG LOG: {}", ctx.arg(2));
+  ctx.reply().Ok();
+}
+
+void Error(Context& ctx) { ctx.Error(ctx.arg(2)); }
+void Nothing(Context& ctx) { ctx.reply().Ok(); }
+
+void StringmatchLen(Context& ctx) {
+  ctx.reply().Int(base::GlobMatch(ctx.arg(2), ctx.arg(3)) ? 1 : 0);
+}
+
+void PackedThreshold(Context& ctx) {
+  uint64_t bytes = 0;
+  if (!ParseMemory(ctx.arg(2), &bytes) || bytes > UINT32_MAX) {
+    return ctx.Error("ERR argument must be a memory value bigger than 1 and smaller than 4gb");
+  }
+  ctx.reply().Ok();
+}
+
+// No value is kept in these forms yet.
+void WrongForm(Context& ctx, std::string_view error) {
+  if (!ctx.Exists(ctx.arg(2))) return ctx.Error(commands::errors::kNoSuchKey);
+  ctx.Error(error);
+}
+void Listpack(Context& ctx) { WrongForm(ctx, "ERR Not a listpack encoded object."); }
+void Quicklist(Context& ctx) { WrongForm(ctx, "ERR Not a quicklist encoded object."); }
+
+void Reload(Context& ctx) {
+  ctx.Error("ERR DEBUG RELOAD is not supported: this server writes no snapshots yet");
+}
+void LoadAof(Context& ctx) {
+  ctx.Error("ERR DEBUG LOADAOF is not supported: this server writes no log yet");
+}
+
+void Help(Context& ctx);
+
+// DEBUG has no subcommands of its own in COMMAND's view; this is what it understands.
+struct Subcommand {
+  std::string_view name;
+  size_t least;  // arguments, the two words counted
+  size_t most;
+  commands::Handler handler;
+  bool alone;  // with the gate closed
+  std::string_view usage;
+  std::string_view summary;
+};
+
+constexpr size_t kAny = SIZE_MAX;
+
+constexpr Subcommand kSubcommands[] = {
+    {"CHANGE-REPL-ID", 2, 2, Nothing, false, "", "Does nothing: there is no replication."},
+    {"DIGEST", 2, 2, Digest, true, "", "Shows a digest of all databases."},
+    {"DIGEST-VALUE", 2, kAny, DigestValue, true, "[<key> ...]", "Shows digests of values."},
+    {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
+    {"HELP", 2, 2, Help, false, "", "Shows this help."},
+    {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
+    {"LISTPACK", 3, 3, Listpack, true, "<key>", "Describes a packed list, if the key is one."},
+    {"LOADAOF", 2, 2, LoadAof, false, "", "Not built."},
+    {"LOG", 3, 3, Log, false, "<message>", "Writes a line to the server's log."},
+    {"OBJECT", 3, 3, Object, true, "<key>", "Describes how a value is kept."},
+    {"POPULATE", 3, 5, Populate, true, "<count> [<prefix> [<size>]]",
+     "Makes keys key:0, key:1, ... with values value:0, value:1, ..."},
+    {"PROTOCOL", 3, 3, Protocol, false, "<type>",
+     "Replies with a value of a type: string, integer, double, bignum, null, array, set, map, "
+     "attrib, push, verbatim, true, false."},
+    {"QUICKLIST", 3, 4, Quicklist, true, "<key>", "Describes a linked list, if the key is one."},
+    {"QUICKLIST-PACKED-THRESHOLD", 3, 3, PackedThreshold, false, "<size>", "Does nothing."},
+    {"RELOAD", 2, kAny, Reload, false, "[<option> ...]", "Not built."},
+    {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
+     "Switches the removal of expired keys that nobody asks for off or on."},
+    {"SLEEP", 3, 3, Sleep, true, "<seconds>", "Makes the whole server wait; fractions are fine."},
+    {"STRINGMATCH-LEN", 4, 4, StringmatchLen, false, "<pattern> <string>",
+     "Tells whether a pattern matches a text."},
+};
+
+void Help(Context& ctx) {
+  ctx.reply().Array(static_cast<int64_t>(std::size(kSubcommands)) * 2 + 1);
+  ctx.reply().Simple("DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+  for (const Subcommand& sub : kSubcommands) {
+    std::string line(sub.name);
+    if (!sub.usage.empty()) line.append(" ").append(sub.usage);
+    ctx.reply().Simple(line);
+    ctx.reply().Simple("    " + std::string(sub.summary));
+  }
+}
+
+const Subcommand* FindSubcommand(commands::Args args) {
+  for (const Subcommand& sub : kSubcommands) {
+    if (base::EqualsNoCase(args[1], sub.name) && args.size() >= sub.least &&
+        args.size() <= sub.most) {
+      return &sub;
+    }
+  }
+  return nullptr;
+}
+
+void Debug(Context& ctx) {
+  EngineContext& ec = EngineContext::Of(ctx);
+  if (!AllowedFor(ec.engine().settings().enable_debug_command, ec.client())) {
+    return ctx.Error(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
+        "you can run it from a local connection, otherwise you need to set this option in the "
+        "configuration file, and then restart the server.");
+  }
+  const Subcommand* sub = FindSubcommand(ctx.args());
+  if (sub == nullptr) return WrongSubcommand(ctx);
+  sub->handler(ctx);
+}
+
+commands::LockClass DebugLock(commands::Args args) {
+  const Subcommand* sub = FindSubcommand(args);
+  return sub != nullptr && sub->alone ? commands::LockClass::kAll : commands::LockClass::kNone;
+}
+
+constexpr commands::CommandSpec kRows[] = {
+    {.name = "debug",
+     .handler = Debug,
+     .arity = -2,
+     .flags = kAdminFlags | commands::kProtected,
+     .choose_lock = DebugLock,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Tools for testing the server; DEBUG HELP lists them.",
+     .complexity = "Depends on the subcommand",
+     .arguments = "subcommand [argument ...]",
+     .reply = "depends on the subcommand",
+     .example = "DEBUG HELP"},
+};
+
+}  // namespace
+
+std::span<const commands::CommandSpec> DebugCommands() { return kRows; }
+
+}  // namespace sava::server

@@ -1,0 +1,29 @@
+// Digests of values and of whole databases (DEBUG DIGEST): equal contents give equal digests,
+// whatever order the keys were made in. 20 bytes, shown as 40 hexadecimal digits; all zero for
+// nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "commands/context.h"
+#include "keyspace/keyspace.h"
+
+namespace sava::server {
+
+class Digest20 {
+ public:
+  void Xor(const Digest20& other);
+  std::string Hex() const;
+
+  std::array<uint8_t, 20> bytes{};
+};
+
+// Of a value alone, its expiry counted as being there or not. A missing value gives zero.
+Digest20 ValueDigest(const commands::Value& value);
+
+// Of every key that is not past its time, in all databases. REQUIRES: gate closed.
+Digest20 KeyspaceDigest(const keyspace::Keyspace& keyspace, int64_t now_ms);
+
+}  // namespace sava::server

@@ -1,0 +1,82 @@
+// INFO's section about memory. Fields of scripts and replication, which are not built, are zero.
+#include "base/text.h"
+#include "server/client_list.h"
+#include "server/info.h"
+#include "server/info_sections.h"
+#include "server/memory.h"
+
+namespace sava::server::info {
+
+namespace {
+
+size_t ConnectionBytes(Writer& out) {
+  size_t bytes = 0;
+  if (out.lane.exclusive) {
+    out.server.ForEachClient([&](const engine::Client& client) { bytes += ClientMemory(client); });
+  }
+  return bytes;
+}
+
+// The number, and again for people.
+void Bytes(Writer& out, std::string_view name, size_t bytes) {
+  out.Field(name, bytes);
+  out.Line("{}_human:{}", name, base::HumanBytes(bytes));
+}
+
+std::string PolicyName(Server& server) {
+  const std::string_view name = "maxmemory-policy";
+  const auto found = server.config().Get({&name, 1});
+  return found.empty() ? "noeviction" : found[0].second;
+}
+
+void Overheads(Writer& out, const MemoryFigures& memory) {
+  out.Line("allocator_frag_ratio:{:.2f}", Ratio(memory.active, memory.allocated));
+  out.Field("allocator_frag_bytes", Difference(memory.active, memory.allocated));
+  out.Line("allocator_rss_ratio:{:.2f}", Ratio(memory.resident, memory.active));
+  out.Field("allocator_rss_bytes", Difference(memory.resident, memory.active));
+  out.Line("rss_overhead_ratio:{:.2f}", Ratio(memory.rss, memory.resident));
+  out.Field("rss_overhead_bytes", Difference(memory.rss, memory.resident));
+  out.Line("mem_fragmentation_ratio:{:.2f}", Ratio(memory.rss, memory.used));
+  out.Field("mem_fragmentation_bytes", Difference(memory.rss, memory.used));
+}
+
+}  // namespace
+
+void MemorySection(Writer& out) {
+  const MemoryFigures memory = out.server.Memory();
+  const engine::Settings& settings = out.engine.settings();
+  const size_t net = memory.used > memory.startup ? memory.used - memory.startup : 0;
+  Bytes(out, "used_memory", memory.used);
+  Bytes(out, "used_memory_rss", memory.rss);
+  Bytes(out, "used_memory_peak", memory.peak);
+  out.Line("used_memory_peak_perc:{:.2f}%", Ratio(memory.used, memory.peak) * 100);
+  out.Field("used_memory_overhead", memory.overhead);
+  out.Field("used_memory_startup", memory.startup);
+  out.Field("used_memory_dataset", memory.dataset);
+  out.Line("used_memory_dataset_perc:{:.2f}%", Ratio(memory.dataset, net) * 100);
+  out.Field("allocator_allocated", memory.allocated);
+  out.Field("allocator_active", memory.active);
+  out.Field("allocator_resident", memory.resident);
+  Bytes(out, "total_system_memory", memory.system_total);
+  Bytes(out, "used_memory_lua", 0);
+  out.Fields({"used_memory_vm_eval", "used_memory_scripts_eval", "number_of_cached_scripts",
+              "number_of_functions", "number_of_libraries", "used_memory_vm_functions"},
+             "0");
+  Bytes(out, "used_memory_vm_total", 0);
+  out.Field("used_memory_functions", 0);
+  Bytes(out, "used_memory_scripts", 0);
+  Bytes(out, "maxmemory", settings.maxmemory);
+  out.Field("maxmemory_policy", PolicyName(out.server));
+  Overheads(out, memory);
+  out.Fields({"mem_not_counted_for_evict", "mem_replication_backlog",
+              "mem_total_replication_buffers", "mem_clients_slaves"},
+             "0");
+  out.Field("mem_clients_normal", ConnectionBytes(out));
+  out.Fields({"mem_cluster_links", "mem_aof_buffer"}, "0");
+  out.Field("mem_allocator", AllocatorName());
+  out.Field("active_defrag_running", 0);
+  out.Field("lazyfree_pending_objects", out.engine.background().pending());
+  out.Field("lazyfreed_objects", out.engine.background().done());
+}
+
+}  // namespace sava::server::info

@@ -1,0 +1,195 @@
+// INFO's sections about the process itself: what it is, who is connected, what it may lose, its
+// place among others, and its event loops.
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/version.h"
+#include "server/command_totals.h"
+#include "server/info.h"
+#include "server/info_sections.h"
+
+namespace sava::server::info {
+
+namespace {
+
+std::string_view SupervisedName(engine::Supervised supervised) {
+  switch (supervised) {
+    case engine::Supervised::kSystemd:
+      return "systemd";
+    case engine::Supervised::kUpstart:
+      return "upstart";
+    case engine::Supervised::kAuto:
+      return "auto";
+    case engine::Supervised::kNo:
+      break;
+  }
+  return "no";
+}
+
+// "listener0:name=tcp,bind=127.0.0.1,port=6379"
+void Listeners(Writer& out, const engine::Settings& settings) {
+  int number = 0;
+  if (settings.port != 0) {
+    std::string addresses;
+    for (const std::string& address : settings.bind) addresses += ",bind=" + address;
+    out.Line("listener{}:name=tcp{},port={}", number++, addresses, settings.port);
+  }
+  if (!settings.unixsocket.empty()) {
+    out.Line("listener{}:name=unix,bind={}", number++, settings.unixsocket);
+  }
+}
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+}
+
+}  // namespace
+
+void ServerSection(Writer& out) {
+  const engine::Settings& settings = out.engine.settings();
+  utsname system{};
+  uname(&system);
+  const int64_t up = std::max<int64_t>(0, (out.now_ms - out.server.start_unix_ms()) / 1000);
+  out.Field("redis_version", base::kRedisVersion);
+  out.Field("redis_git_sha1", "00000000");
+  out.Field("redis_git_dirty", 0);
+  out.Field("redis_build_id", "0");
+  out.Field("redis_mode", "standalone");
+  out.Field("sava_version", base::kVersion);
+  out.Line("os:{} {} {}", system.sysname, system.release, system.machine);
+  out.Field("arch_bits", sizeof(void*) * 8);
+  out.Field("monotonic_clock", "POSIX clock_gettime");
+  out.Field("multiplexing_api", "epoll");
+  out.Field("atomicvar_api", "c11-builtin");
+  out.Line("gcc_version:{}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+  out.Field("process_id", getpid());
+  out.Field("process_supervised", SupervisedName(settings.supervised));
+  out.Field("run_id", out.server.run_id());
+  out.Field("tcp_port", settings.port);
+  out.Field("server_time_usec", out.engine.clock().WallMicros());
+  out.Field("uptime_in_seconds", up);
+  out.Field("uptime_in_days", up / 86400);
+  out.Field("hz", settings.hz);
+  out.Field("configured_hz", settings.hz);
+  out.Field("lru_clock", out.lane.lru_clock);
+  out.Field("executable", out.server.executable());
+  out.Field("config_file", out.server.config().config_file());
+  out.Field("io_threads_active", out.server.thread_count() > 1 ? 1 : 0);
+  Listeners(out, settings);
+}
+
+void ClientsSection(Writer& out) {
+  int64_t blocked = 0;
+  int64_t with_deadline = 0;
+  size_t longest_input = 0;
+  size_t longest_output = 0;
+  if (out.lane.exclusive) {
+    out.server.ForEachClient([&](const engine::Client& client) {
+      if (client.has(engine::kClientBlocked)) {
+        ++blocked;
+        if (client.block_deadline_ms != 0) ++with_deadline;
+      }
+      longest_input = std::max(longest_input, client.query_bytes);
+      longest_output = std::max(longest_output, client.out.pending());
+    });
+  }
+  out.Field("connected_clients", out.server.client_count());
+  out.Field("cluster_connections", 0);
+  out.Field("maxclients", out.engine.settings().maxclients);
+  out.Field("client_recent_max_input_buffer", longest_input);
+  out.Field("client_recent_max_output_buffer", longest_output);
+  out.Field("blocked_clients", blocked);
+  out.Field("tracking_clients", 0);
+  out.Field("clients_in_timeout_table", with_deadline);
+  out.Fields({"total_blocking_keys", "total_blocking_keys_on_nokey"}, "0");
+}
+
+// Nothing is written to disk yet: changes count from the start.
+void PersistenceSection(Writer& out) {
+  out.Fields({"loading", "async_loading", "current_cow_peak", "current_cow_size",
+              "current_cow_size_age"},
+             "0");
+  out.Field("current_fork_perc", "0.00");
+  out.Fields({"current_save_keys_processed", "current_save_keys_total"}, "0");
+  out.Field("rdb_changes_since_last_save", out.engine.Dirty());
+  out.Field("rdb_bgsave_in_progress", 0);
+  out.Field("rdb_last_save_time", out.server.start_unix_ms() / 1000);
+  out.Field("rdb_last_bgsave_status", "ok");
+  out.Fields({"rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"}, "-1");
+  out.Fields({"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired",
+              "rdb_last_load_keys_loaded", "aof_enabled", "aof_rewrite_in_progress",
+              "aof_rewrite_scheduled"},
+             "0");
+  out.Fields({"aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"}, "-1");
+  out.Field("aof_last_bgrewrite_status", "ok");
+  out.Fields({"aof_rewrites", "aof_rewrites_consecutive_failures"}, "0");
+  out.Field("aof_last_write_status", "ok");
+  out.Fields({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"}, "0");
+}
+
+void ReplicationSection(Writer& out) {
+  out.Field("role", "master");
+  out.Field("connected_slaves", 0);
+  out.Field("master_failover_state", "no-failover");
+  out.Field("master_replid", out.server.run_id());
+  out.Field("master_replid2", std::string(40, '0'));
+  out.Field("master_repl_offset", 0);
+  out.Field("second_repl_offset", -1);
+  out.Fields({"repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset",
+              "repl_backlog_histlen"},
+             "0");
+}
+
+void CpuSection(Writer& out) {
+  rusage self{};
+  rusage children{};
+  rusage thread{};
+  getrusage(RUSAGE_SELF, &self);
+  getrusage(RUSAGE_CHILDREN, &children);
+  getrusage(RUSAGE_THREAD, &thread);
+  out.Line("used_cpu_sys:{:.6f}", Seconds(self.ru_stime));
+  out.Line("used_cpu_user:{:.6f}", Seconds(self.ru_utime));
+  out.Line("used_cpu_sys_children:{:.6f}", Seconds(children.ru_stime));
+  out.Line("used_cpu_user_children:{:.6f}", Seconds(children.ru_utime));
+  // There is no main thread: this is the loop that answers.
+  out.Line("used_cpu_sys_main_thread:{:.6f}", Seconds(thread.ru_stime));
+  out.Line("used_cpu_user_main_thread:{:.6f}", Seconds(thread.ru_utime));
+}
+
+void ModulesSection(Writer&) {}
+
+void ClusterSection(Writer& out) { out.Field("cluster_enabled", 0); }
+
+void SavaSection(Writer& out) {
+  using engine::LaneStats;
+  CommandTotals rounds;
+  uint64_t longest = 0;
+  for (const auto& lane : out.engine.lanes()) {
+    AddHistogram(lane->stats.loop, &rounds);
+    longest = std::max(longest, lane->stats.loop_max_nanos.get());
+  }
+  const size_t threads = out.server.thread_count();
+  const auto up_nanos =
+      static_cast<double>(std::max<int64_t>(1, out.now_ms - out.server.start_unix_ms())) * 1e6;
+  const keyspace::Keyspace& keyspace = out.engine.keyspace();
+  out.Field("threads", threads);
+  out.Field("loop_rounds", out.Total(&LaneStats::loop_rounds));
+  out.Line("loop_busy_percent:{:.2f}",
+           static_cast<double>(out.Total(&LaneStats::loop_busy_nanos)) * 100 /
+               (up_nanos * static_cast<double>(threads)));
+  out.Line("loop_stall_p50_us:{:.3f}", rounds.Percentile(50));
+  out.Line("loop_stall_p99_us:{:.3f}", rounds.Percentile(99));
+  out.Line("loop_stall_p99.9_us:{:.3f}", rounds.Percentile(99.9));
+  out.Field("loop_stall_max_us", longest / 1000);
+  out.Field("loop_stalls_over_5ms", out.Total(&LaneStats::loop_over_5ms));
+  out.Field("parked", out.Total(&LaneStats::parked));
+  out.Field("compacted_blocks", out.Total(&LaneStats::compacted));
+  out.Field("slab_idle_bytes", Difference(keyspace.HeldBytes(), keyspace.UsedBytes()));
+  out.Field("journal_enabled", out.engine.journal().enabled() ? 1 : 0);
+  out.Field("journal_backlog_bytes", out.engine.journal().backlog());
+}
+
+}  // namespace sava::server::info

@@ -1,0 +1,172 @@
+#include "server/loops.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "server/server.h"
+
+namespace sava::server {
+
+namespace {
+
+constexpr std::string_view kRefused = "-ERR max number of clients reached\r\n";
+constexpr std::string_view kDenied =
+    "-DENIED Sava is running in protected mode because protected mode is enabled and no password "
+    "is set for the default user. In this mode connections are only accepted from the loopback "
+    "interface. To connect from other machines set a password with requirepass (CONFIG SET "
+    "requirepass ... from this machine, or in the configuration file), or, if the port cannot be "
+    "reached from outside, disable protected mode with CONFIG SET protected-mode no.\r\n";
+
+void Refuse(int fd, std::string_view text) {
+  if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
+  }
+  close(fd);
+}
+
+}  // namespace
+
+class Loops::Listener final : public net::Source {
+ public:
+  Listener(Loops* owner, int fd) : fd_(fd), owner_(owner) {}
+  ~Listener() override {
+    if (fd_ >= 0) close(fd_);
+  }
+  void OnEvents(uint32_t events) override {
+    static_cast<void>(events);
+    owner_->Accept(fd_);
+  }
+  int fd() const { return fd_; }
+  void Shut() {
+    close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+  Loops* const owner_;
+};
+
+Loops::Loops(Server* server) : server_(*server) {
+  for (auto& lane : server->engine().lanes()) {
+    loops_.push_back(std::make_unique<RespLoop>(server, lane.get()));
+  }
+}
+
+Loops::~Loops() { Stop(); }
+
+base::Status Loops::Listen(const engine::Settings& settings) {
+  struct Fresh {
+    std::string address;
+    std::unique_ptr<Listener> listener;  // nullptr: one that is open already
+  };
+  std::vector<Fresh> wanted;
+  const auto backlog = static_cast<int>(settings.tcp_backlog);
+  const auto open = [this](const std::string& text) {
+    return std::find(addresses_.begin(), addresses_.end(), text) != addresses_.end();
+  };
+  for (const std::string& entry : settings.bind) {
+    if (settings.port == 0) break;
+    const bool optional = entry.starts_with('-');
+    const std::string address = optional ? entry.substr(1) : entry;
+    const std::string text = address.find(':') != std::string::npos && address != "::*"
+                                 ? fmt::format("[{}]:{}", address, settings.port)
+                                 : fmt::format("{}:{}", address, settings.port);
+    if (open(text)) {
+      wanted.push_back({text, nullptr});
+      continue;
+    }
+    auto fd = net::ListenTcp(address, static_cast<int>(settings.port), backlog);
+    if (!fd && !optional) return base::Error{fd.error()};
+    if (fd) wanted.push_back({text, std::make_unique<Listener>(this, *fd)});
+  }
+  if (!settings.unixsocket.empty()) {
+    const std::string text = "unix:" + settings.unixsocket;
+    if (open(text)) {
+      wanted.push_back({text, nullptr});
+    } else {
+      auto fd = net::ListenUnix(settings.unixsocket, settings.unixsocketperm, backlog);
+      if (!fd) return base::Error{fd.error()};
+      wanted.push_back({text, std::make_unique<Listener>(this, *fd)});
+      unix_path_ = settings.unixsocket;
+    }
+  }
+  std::vector<std::unique_ptr<Listener>> kept;
+  std::vector<std::string> addresses;
+  for (Fresh& item : wanted) {
+    if (item.listener == nullptr) {
+      const auto at = std::find(addresses_.begin(), addresses_.end(), item.address);
+      item.listener = std::move(listeners_[static_cast<size_t>(at - addresses_.begin())]);
+    } else {
+      loops_[0]->loop().Add(item.listener->fd(), EPOLLIN, item.listener.get());
+    }
+    if (item.listener == nullptr) continue;  // named twice
+    addresses.push_back(item.address);
+    kept.push_back(std::move(item.listener));
+  }
+  for (auto& listener : listeners_) {
+    if (listener == nullptr) continue;
+    loops_[0]->loop().Remove(listener->fd());
+    listener->Shut();
+    retired_.push_back(std::move(listener));  // the first loop may still be telling it
+  }
+  listeners_ = std::move(kept);
+  addresses_ = std::move(addresses);
+  return {};
+}
+
+void Loops::Accept(int fd) {
+  for (int i = 0; i < 256; ++i) {
+    int error = 0;
+    net::Accepted accepted = net::Accept(fd, &error);
+    if (accepted.fd < 0) {
+      if (error != 0) spdlog::warn("Accepting client connection: {}", strerror(error));
+      return;
+    }
+    const LoopLimits& limits = server_.limits();
+    if (server_.client_count() >= limits.maxclients.load(std::memory_order_relaxed)) {
+      server_.engine().lanes()[0]->stats.rejected_connections.Add();
+      Refuse(accepted.fd, kRefused);
+      continue;
+    }
+    if (!accepted.local && limits.refuse_strangers.load(std::memory_order_relaxed)) {
+      server_.engine().lanes()[0]->stats.rejected_connections.Add();
+      Refuse(accepted.fd, kDenied);
+      continue;
+    }
+    server_.client_counter().fetch_add(1, std::memory_order_relaxed);
+    if (!accepted.unix_socket) {
+      net::SetNoDelay(accepted.fd);
+      const auto keepalive =
+          static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));
+      if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
+    }
+    RespLoop* target = loops_[0].get();
+    for (auto& loop : loops_) {
+      if (loop->connection_count() < target->connection_count()) target = loop.get();
+    }
+    target->Adopt(std::move(accepted));
+  }
+}
+
+void Loops::Start() {
+  for (auto& loop : loops_) loop->Start();
+  started_ = true;
+}
+
+void Loops::Stop() {
+  if (!started_) return;
+  started_ = false;
+  for (auto& loop : loops_) loop->Stop();
+  for (auto& loop : loops_) loop->Join();
+  listeners_.clear();
+  if (!unix_path_.empty()) unlink(unix_path_.c_str());
+  loops_.clear();
+}
+
+}  // namespace sava::server

@@ -1,0 +1,42 @@
+// Loops: the event-loop threads and the listening sockets. The first loop takes connections and
+// gives each to the loop that has the fewest.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/settings.h"
+#include "server/resp_loop.h"
+
+namespace sava::server {
+
+class Loops {
+ public:
+  explicit Loops(Server* server);
+  ~Loops();
+
+  // Opens the listening sockets of the settings; closes the earlier ones when all could be opened.
+  base::Status Listen(const engine::Settings& settings);
+  void Start();
+  // Stops taking connections, ends the threads, closes everything.
+  void Stop();
+  std::vector<std::unique_ptr<RespLoop>>& all() { return loops_; }
+  const std::vector<std::string>& addresses() const { return addresses_; }
+
+ private:
+  class Listener;
+
+  void Accept(int fd);
+
+  Server& server_;
+  std::vector<std::unique_ptr<RespLoop>> loops_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<Listener>> retired_;
+  std::vector<std::string> addresses_;
+  std::string unix_path_;
+  bool started_ = false;
+};
+
+}  // namespace sava::server

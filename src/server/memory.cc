@@ -1,0 +1,95 @@
+#include "server/memory.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+// Weak: absent in builds without jemalloc.
+extern "C" {
+__attribute__((weak)) int mallctl(const char* name, void* old, size_t* old_length, void* fresh,
+                                  size_t fresh_length);
+__attribute__((weak)) void malloc_stats_print(void (*write)(void*, const char*), void* argument,
+                                              const char* options);
+}
+
+namespace sava::server {
+
+namespace {
+
+size_t Read(const char* name) {
+  size_t value = 0;
+  size_t length = sizeof value;
+  return mallctl(name, &value, &length, nullptr, 0) == 0 ? value : 0;
+}
+
+}  // namespace
+
+AllocatorFigures ReadAllocator() {
+  AllocatorFigures figures;
+  if (mallctl != nullptr) {
+    uint64_t epoch = 1;
+    size_t length = sizeof epoch;
+    mallctl("epoch", &epoch, &length, &epoch, length);
+    figures.allocated = Read("stats.allocated");
+    figures.active = Read("stats.active");
+    figures.resident = Read("stats.resident");
+    figures.retained = Read("stats.retained");
+    return figures;
+  }
+  const struct mallinfo2 info = mallinfo2();
+  figures.allocated = info.uordblks + info.hblkhd;
+  figures.active = info.arena + info.hblkhd;
+  figures.resident = figures.active;
+  return figures;
+}
+
+size_t ResidentBytes() {
+  FILE* file = fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long size = 0;
+  unsigned long resident = 0;
+  const int fields = fscanf(file, "%lu %lu", &size, &resident);
+  fclose(file);
+  return fields == 2 ? resident * static_cast<size_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+size_t SystemMemory() {
+  struct sysinfo info {};
+  sysinfo(&info);
+  return static_cast<size_t>(info.totalram) * info.mem_unit;
+}
+
+void PurgeAllocator() {
+  if (mallctl == nullptr) {
+    malloc_trim(0);
+    return;
+  }
+  // 4096 is jemalloc's name for "all arenas".
+  mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
+}
+
+std::string AllocatorReport() {
+  std::string report;
+  if (malloc_stats_print != nullptr) {
+    malloc_stats_print(
+        [](void* out, const char* text) { static_cast<std::string*>(out)->append(text); }, &report,
+        "");
+  }
+  return report;
+}
+
+std::string AllocatorName() {
+  if (mallctl == nullptr) return "libc";
+  const char* version = nullptr;
+  size_t length = sizeof version;
+  if (mallctl("version", &version, &length, nullptr, 0) != 0) return "jemalloc";
+  const std::string text = version;
+  return "jemalloc-" + text.substr(0, text.find('-'));
+}
+
+}  // namespace sava::server

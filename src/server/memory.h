@@ -1,0 +1,27 @@
+// What the allocator and the kernel know about the process's memory. jemalloc when it is linked,
+// the C library's allocator (sanitizer builds) otherwise.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace sava::server {
+
+struct AllocatorFigures {
+  size_t allocated = 0;
+  size_t active = 0;
+  size_t resident = 0;
+  size_t retained = 0;
+};
+
+AllocatorFigures ReadAllocator();
+size_t ResidentBytes();
+size_t SystemMemory();
+// Gives free pages back.
+void PurgeAllocator();
+// The allocator's own report, or empty.
+std::string AllocatorReport();
+// "jemalloc-5.3.0" or "libc".
+std::string AllocatorName();
+
+}  // namespace sava::server

@@ -1,0 +1,314 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "engine/engine_context.h"
+#include "server/families.h"
+#include "server/loops.h"
+#include "server/memory.h"
+
+namespace sava::server {
+
+static_assert(static_cast<uint32_t>(engine::kNotifyNewKey) == commands::kNotifyNew);
+static_assert(static_cast<uint32_t>(engine::kNotifyKeyMiss) == commands::kNotifyKeyMiss);
+static_assert(static_cast<uint32_t>(engine::kNotifyAll) == commands::kNotifyAll);
+
+namespace {
+
+// Written by signal handlers; the read end is Wait's.
+std::atomic<int> signal_pipe{-1};
+
+void OnSignal(int number) {
+  const int fd = signal_pipe.load();
+  const auto byte = static_cast<char>(number);
+  if (fd >= 0 && write(fd, &byte, 1) < 0) {
+  }
+}
+
+void InstallSignals() {
+  struct sigaction action {};
+  action.sa_handler = OnSignal;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
+}
+
+std::string RandomHex(size_t digits) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(digits, '0');
+  std::string bytes(digits, '\0');
+  base::SecureRandom(bytes.data(), bytes.size());
+  for (size_t i = 0; i < digits; ++i) text[i] = kDigits[static_cast<unsigned char>(bytes[i]) & 15];
+  return text;
+}
+
+}  // namespace
+
+void LoopLimits::Load(const engine::Settings& settings) {
+  max_bulk.store(static_cast<int64_t>(settings.proto_max_bulk_len));
+  query_buffer.store(settings.client_query_buffer_limit);
+  const engine::OutputBufferLimit* limits[] = {
+      &settings.output_limit_normal, &settings.output_limit_replica, &settings.output_limit_pubsub};
+  for (size_t i = 0; i < 3; ++i) {
+    output[i].hard.store(limits[i]->hard);
+    output[i].soft.store(limits[i]->soft);
+    output[i].soft_seconds.store(limits[i]->soft_seconds);
+  }
+  timeout.store(settings.timeout);
+  keepalive.store(settings.tcp_keepalive);
+  hz.store(settings.hz > 0 ? settings.hz : 10);
+  maxclients.store(static_cast<size_t>(settings.maxclients));
+  refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
+}
+
+Server& Server::Of(commands::Context& context) {
+  return static_cast<Server&>(*engine::EngineContext::Of(context).engine().host());
+}
+
+Server::Server(std::unique_ptr<Config> config)
+    : config_(std::move(config)), run_id_(RandomHex(40)) {
+  for (const auto family : commands::AllFamilies()) table_.Add(family);
+  table_.Add(engine::TransactionCommands());
+  table_.Add(engine::PubSubCommands());
+  for (const auto family : ServerFamilies()) table_.Add(family);
+  engine::Settings& settings = config_->settings();
+  threads_ = settings.threads > 0 ? static_cast<size_t>(settings.threads)
+                                  : std::max(1U, std::thread::hardware_concurrency());
+  engine::Engine::Options options;
+  options.lanes = threads_;
+  engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
+  engine_->set_host(this);
+  start_unix_ms_ = base::Clock::System().WallMillis();
+  limits_.Load(settings);
+}
+
+Server::~Server() {
+  loops_.reset();
+  engine_.reset();
+  signal_pipe.store(-1);
+  for (const int fd : shutdown_pipe_) {
+    if (fd >= 0) close(fd);
+  }
+}
+
+void Server::ApplyHooks() {
+  config_->OnChange({"proto-max-bulk-len", "client-query-buffer-limit",
+                     "client-output-buffer-limit", "timeout", "tcp-keepalive", "hz", "requirepass",
+                     "protected-mode"},
+                    [this](const engine::Settings& now) {
+                      limits_.Load(now);
+                      return base::Status();
+                    });
+  config_->OnChange({"maxclients"}, [this](const engine::Settings& now) -> base::Status {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    const auto wanted = static_cast<rlim_t>(now.maxclients) + 64;
+    if (files.rlim_cur < wanted) {
+      files.rlim_cur = wanted;
+      if (files.rlim_max < wanted) files.rlim_max = wanted;
+      if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
+        return base::Error{
+            fmt::format("The operating system is not able to handle the specified number of "
+                        "clients, try with {}",
+                        files.rlim_cur > 64 ? files.rlim_cur - 64 : 1)};
+      }
+    }
+    limits_.Load(now);
+    return {};
+  });
+  config_->OnChange({"port", "bind"}, [this](const engine::Settings& now) -> base::Status {
+    if (loops_ == nullptr) return {};
+    if (base::Status status = loops_->Listen(now); !status) {
+      return base::Error{"Unable to listen on this port. Check server logs. (" + status.error() +
+                         ")"};
+    }
+    return {};
+  });
+  config_->OnChange({"dir"}, [](const engine::Settings& now) -> base::Status {
+    if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
+    return {};
+  });
+  config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
+    static constexpr spdlog::level::level_enum kLevels[] = {
+        spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
+    spdlog::set_level(kLevels[static_cast<size_t>(now.loglevel)]);
+    return {};
+  });
+}
+
+// The machine may allow fewer open files than maxclients needs: serve those it allows.
+base::Status Server::OpenFiles() {
+  engine::Settings& settings = config_->settings();
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  const auto wanted = static_cast<rlim_t>(settings.maxclients) + 64;
+  if (files.rlim_cur < wanted) {
+    files.rlim_cur = std::min(wanted, files.rlim_max);
+    setrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur < wanted) {
+      settings.maxclients = files.rlim_cur > 64 ? static_cast<int64_t>(files.rlim_cur - 64) : 1;
+      spdlog::warn("The system allows {} open files: maxclients lowered to {}.", files.rlim_cur,
+                   settings.maxclients);
+      limits_.Load(settings);
+    }
+  }
+  if (settings.dir.empty()) return {};
+  if (mkdir(settings.dir.c_str(), 0777) != 0 && errno != EEXIST) {
+    return base::Error{fmt::format("Can't create the data directory '{}': {}", settings.dir,
+                                   strerror(errno))};
+  }
+  if (chdir(settings.dir.c_str()) != 0) {
+    return base::Error{
+        fmt::format("Can't chdir to '{}': {}", settings.dir, strerror(errno))};
+  }
+  return {};
+}
+
+base::Status Server::Start() {
+  if (base::Status status = OpenFiles(); !status) return status;
+  if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
+  prctl(PR_SET_THP_DISABLE, config_->settings().disable_thp ? 1 : 0, 0, 0, 0);
+  loops_ = std::make_unique<Loops>(this);
+  if (base::Status status = loops_->Listen(config_->settings()); !status) return status;
+  if (config_->settings().port == 0 && config_->settings().unixsocket.empty()) {
+    return base::Error{"Configured to not listen anywhere, exiting."};
+  }
+  signal_pipe.store(shutdown_pipe_[1]);
+  InstallSignals();
+  ApplyHooks();
+  startup_memory_ = ReadAllocator().allocated;
+  Tick();
+  loops_->Start();
+  return {};
+}
+
+int Server::Wait() {
+  while (!shutting_down()) {
+    char byte;
+    const ssize_t n = read(shutdown_pipe_[0], &byte, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    if (byte == SIGTERM || byte == SIGINT) {
+      spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
+    }
+    shutting_down_.store(true);
+  }
+  spdlog::warn("User requested shutdown...");
+  loops_->Stop();
+  spdlog::warn("Sava is now ready to exit, bye bye...");
+  return 0;
+}
+
+void Server::RequestShutdown() {
+  shutting_down_.store(true);
+  const char byte = 0;
+  if (write(shutdown_pipe_[1], &byte, 1) < 0) {
+  }
+}
+
+void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
+  for (auto& lane : engine_->lanes()) {
+    for (auto& [id, client] : lane->clients) visit(*client);
+  }
+}
+
+void Server::CloseClient(engine::Client& client) {
+  client.set(engine::kClientCloseNow);
+  engine_->lanes()[client.lane]->mailbox.Post(
+      {engine::Mail::Kind::kWake, client.id, nullptr});
+}
+
+MemoryFigures Server::Memory() {
+  MemoryFigures figures;
+  const AllocatorFigures allocator = ReadAllocator();
+  figures.allocated = allocator.allocated;
+  figures.active = allocator.active;
+  figures.resident = allocator.resident;
+  figures.dataset = engine_->keyspace().UsedBytes();
+  figures.idle_slab = engine_->keyspace().HeldBytes() - figures.dataset;
+  figures.used = engine_->UsedMemory();
+  figures.overhead = figures.used - figures.dataset;
+  figures.startup = startup_memory_;
+  figures.rss = ResidentBytes();
+  figures.system_total = SystemMemory();
+  if (figures.used > peak_memory_.load(std::memory_order_relaxed)) {
+    peak_memory_.store(figures.used, std::memory_order_relaxed);
+  }
+  figures.peak = peak_memory_.load(std::memory_order_relaxed);
+  return figures;
+}
+
+void Server::PurgeMemory() { PurgeAllocator(); }
+
+void Server::Tick() {
+  engine::Lane& lane = *engine_->lanes()[0];
+  engine_->BeginBatch(lane);
+  const size_t allocated = ReadAllocator().allocated;
+  const size_t held = engine_->keyspace().HeldBytes();
+  engine_->set_other_memory(allocated > held ? allocated - held : 0);
+  const size_t used = engine_->UsedMemory();
+  if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
+  engine_->EndBatch(lane);
+
+  RateSample sample;
+  sample.at_ms = engine_->clock().MonotonicMicros() / 1000;
+  sample.ops = engine_->Total(&engine::LaneStats::commands);
+  sample.input = engine_->Total(&engine::LaneStats::net_input);
+  sample.output = engine_->Total(&engine::LaneStats::net_output);
+  const int64_t elapsed = sample.at_ms - last_sample_.at_ms;
+  if (last_sample_.at_ms != 0 && elapsed > 0) {
+    const auto rate = [elapsed](uint64_t now, uint64_t before) {
+      return now < before ? 0 : static_cast<int64_t>((now - before) * 1000) / elapsed;
+    };
+    // Smoothed over about a second and a half.
+    const auto blend = [](std::atomic<int64_t>& value, int64_t latest) {
+      value.store((value.load(std::memory_order_relaxed) * 15 + latest) / 16,
+                  std::memory_order_relaxed);
+    };
+    blend(rates_.ops, rate(sample.ops, last_sample_.ops));
+    blend(rates_.input_bytes, rate(sample.input, last_sample_.input));
+    blend(rates_.output_bytes, rate(sample.output, last_sample_.output));
+  }
+  last_sample_ = sample;
+}
+
+void Server::ResetStats() {
+  for (auto& lane : engine_->lanes()) {
+    engine::LaneStats& stats = lane->stats;
+    for (engine::Counter* counter :
+         {&stats.commands, &stats.connections, &stats.rejected_connections, &stats.hits,
+          &stats.misses, &stats.expired, &stats.evicted, &stats.net_input, &stats.net_output,
+          &stats.reads, &stats.writes, &stats.error_replies, &stats.unexpected_errors,
+          &stats.output_limit_disconnections, &stats.query_limit_disconnections, &stats.published,
+          &stats.parked, &stats.compacted, &stats.expire_cycles_capped,
+          &stats.eviction_stalls_nanos, &stats.loop_max_nanos, &stats.loop_over_5ms,
+          &stats.loop_rounds, &stats.loop_busy_nanos}) {
+      counter->Reset();
+    }
+    stats.loop.Reset();
+    for (engine::CommandStats& command : stats.by_command) {
+      command.calls.Reset();
+      command.nanos.Reset();
+      command.rejected.Reset();
+      command.failed.Reset();
+      if (engine::Histogram* histogram = command.histogram.load()) histogram->Reset();
+    }
+  }
+  engine_->errors().Reset();
+  engine_->background().ResetDone();
+}
+
+}  // namespace sava::server

@@ -1,0 +1,153 @@
+// Server: the composition root. Owns the configuration, the command table, the engine and the event
+// loops, and answers the administrative commands' questions about them.
+//
+// Thread safety: Start, Wait and the destructor on the main thread. What the administrative commands
+// call runs on a loop's thread, inside the gate or with the gate closed, as each says.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "commands/registry.h"
+#include "engine/engine.h"
+#include "server/acl_log.h"
+#include "server/config.h"
+
+namespace sava::server {
+
+class Loops;
+
+// What the allocator and the kernel say about the process's memory.
+struct MemoryFigures {
+  size_t used = 0;       // used_memory
+  size_t peak = 0;
+  size_t startup = 0;
+  size_t dataset = 0;    // keyspace only
+  size_t overhead = 0;   // everything else
+  size_t rss = 0;
+  size_t allocated = 0;  // allocator: handed out
+  size_t active = 0;     // allocator: pages with something in them
+  size_t resident = 0;   // allocator: in memory
+  size_t idle_slab = 0;  // free blocks in slab pages
+  size_t system_total = 0;
+  size_t clients = 0;    // buffers of connections
+};
+
+// Settings that the loops look at outside the gate: copies, kept up to date by CONFIG SET.
+struct LoopLimits {
+  enum Class : uint8_t { kNormal, kReplica, kPubsub };
+  struct Output {
+    std::atomic<uint64_t> hard{0};
+    std::atomic<uint64_t> soft{0};
+    std::atomic<int64_t> soft_seconds{0};
+  };
+  std::atomic<int64_t> max_bulk{512LL << 20};
+  std::atomic<uint64_t> query_buffer{1ULL << 30};
+  std::array<Output, 3> output;
+  std::atomic<int64_t> timeout{0};
+  std::atomic<int64_t> keepalive{300};
+  std::atomic<int64_t> hz{10};
+  std::atomic<size_t> maxclients{10000};
+  std::atomic<bool> refuse_strangers{true};  // protected mode without a password
+
+  void Load(const engine::Settings& settings);
+};
+
+class Server final : public engine::Host {
+ public:
+  explicit Server(std::unique_ptr<Config> config);
+  ~Server() override;
+
+  // Opens the sockets and starts the threads; an error text when it cannot.
+  base::Status Start();
+  // Blocks until shutdown was asked for (signal or SHUTDOWN); returns the exit code.
+  int Wait();
+
+  // The Server behind a handler's context.
+  static Server& Of(commands::Context& context);
+
+  Config& config() { return *config_; }
+  engine::Engine& engine() { return *engine_; }
+  const commands::CommandTable& table() const { return table_; }
+
+  // Asks Wait to return. Callable from anywhere.
+  void RequestShutdown();
+  bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
+
+  // Every connected client. REQUIRES: gate closed.
+  void ForEachClient(const std::function<void(engine::Client&)>& visit);
+  // Makes the client go away soon. REQUIRES: gate closed.
+  void CloseClient(engine::Client& client);
+  // Number of connections now.
+  size_t client_count() const { return client_count_.load(std::memory_order_relaxed); }
+  std::atomic<size_t>& client_counter() { return client_count_; }
+
+  LoopLimits& limits() { return limits_; }
+
+  MemoryFigures Memory();
+  // Gives unused memory back to the system (MEMORY PURGE).
+  void PurgeMemory();
+
+  int64_t start_unix_ms() const { return start_unix_ms_; }
+  const std::string& run_id() const { return run_id_; }
+  size_t thread_count() const { return threads_; }
+  const std::string& executable() const { return executable_; }
+  void set_executable(std::string path) { executable_ = std::move(path); }
+
+  // Operations a second, bytes in and out a second: sampled by the first loop ten times a second.
+  struct Rates {
+    std::atomic<int64_t> ops{0};
+    std::atomic<int64_t> input_bytes{0};
+    std::atomic<int64_t> output_bytes{0};
+  };
+  Rates& rates() { return rates_; }
+  std::atomic<size_t>& peak_memory() { return peak_memory_; }
+  // Refused attempts to authenticate.
+  AclLog& acl_log() { return acl_log_; }
+  // Called by the first loop about ten times a second.
+  void Tick();
+  // CONFIG RESETSTAT.
+  void ResetStats();
+
+ private:
+  void ApplyHooks();
+  base::Status OpenFiles();
+
+  std::unique_ptr<Config> config_;
+  commands::CommandTable table_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Loops> loops_;
+  size_t threads_ = 1;
+  int64_t start_unix_ms_ = 0;
+  std::string run_id_;
+  std::string executable_;
+  std::atomic<size_t> client_count_{0};
+  std::atomic<size_t> peak_memory_{0};
+  size_t startup_memory_ = 0;
+  std::atomic<bool> shutting_down_{false};
+  int shutdown_pipe_[2] = {-1, -1};
+  LoopLimits limits_;
+  Rates rates_;
+  AclLog acl_log_;
+  struct RateSample {
+    int64_t at_ms = 0;
+    uint64_t ops = 0;
+    uint64_t input = 0;
+    uint64_t output = 0;
+  };
+  RateSample last_sample_;
+};
+
+// The rows of the server's own families.
+std::span<const commands::CommandSpec> ConnectionCommands();  // AUTH HELLO PING CLIENT …
+std::span<const commands::CommandSpec> AdminCommands();       // CONFIG INFO DEBUG …
+
+}  // namespace sava::server

@@ -1,0 +1,59 @@
+// Object: what the keyspace, the journal, replication and the module know of a value that is not a
+// plain string. A type derives from it and owns its saving, loading, size, copy and release; nothing
+// else in the house knows a type by name.
+//
+// Thread safety: an Object is used under the lock of its key's stripe. Free is called without any
+// lock, on any thread, once nobody can reach the object.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace sava::types {
+
+class Writer;
+class Reader;
+class Object;
+
+// One per type, static.
+struct TypeInfo {
+  std::string_view name;  // what TYPE answers
+  // The RDB value types this type can read; the first is the one it writes.
+  const uint8_t* rdb_types;
+  size_t rdb_type_count;
+  // Reads a value of one of its RDB types; nullptr when the bytes are not a valid value.
+  std::unique_ptr<Object> (*load)(uint8_t rdb_type, Reader& in);
+};
+
+class Object {
+ public:
+  Object() = default;
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+  virtual ~Object() = default;
+
+  virtual const TypeInfo& type() const = 0;
+  // What OBJECT ENCODING answers.
+  virtual std::string_view encoding() const = 0;
+  // Elements, for deciding where to free it and for DEBUG OBJECT.
+  virtual size_t size() const = 0;
+  // Bytes held, looking at no more than `samples` elements (0: all).
+  virtual size_t MemoryUsage(size_t samples) const = 0;
+  virtual std::unique_ptr<Object> Copy() const = 0;
+  // Writes the RDB type byte's body (not the type byte itself).
+  virtual uint8_t rdb_type() const = 0;
+  virtual void Save(Writer& out) const = 0;
+  // Calls `add` for every element in a canonical form: equal values give equal calls.
+  virtual void Digest(const std::function<void(std::string_view)>& add) const = 0;
+  // Releases at most `budget` elements; true when nothing is left to release.
+  virtual bool FreeStep(size_t budget) {
+    static_cast<void>(budget);
+    return true;
+  }
+};
+
+}  // namespace sava::types

@@ -1,0 +1,255 @@
+"""Start, configuration file, refusals, signals, SHUTDOWN and exit codes."""
+
+import os
+import signal
+import subprocess
+
+import resp
+from harness import Server, check, eq, test, until
+
+
+def config_file(context, text):
+    path = os.path.join(context.temp_dir(), "server.conf")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+@test()
+def exit_codes_of_signals(context):
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        server = context.start()
+        client = context.client(server)
+        client.call("SET", "a", "1")
+        eq(server.terminate(signum), 0, signum.name)
+        check(client.closed_by_server(10), "the connection is still open")
+
+
+@test()
+def signal_under_load(context):
+    server = context.start()
+    clients = [context.client(server) for _ in range(10)]
+    for client in clients:
+        client.raw(resp.encode("SET", "k", "x" * 1000) * 500)
+    eq(server.terminate(), 0)
+
+
+@test()
+def shutdown_command(context):
+    for arguments in (("NOSAVE",), ("nosave", "NOW"), ("NOSAVE", "FORCE"), ()):
+        server = context.start()
+        client = context.client(server)
+        client.send("SHUTDOWN", *arguments)
+        eq(client.read_to_end(), b"", "no reply to SHUTDOWN")
+        eq(server.wait_exit(), 0, " ".join(("SHUTDOWN",) + arguments))
+
+
+@test()
+def port_busy(context):
+    first = context.start()
+    code, output = context.try_start(port=first.port)
+    eq(code, 1, "exit code")
+    check("in use" in output and str(first.port) in output, output)
+
+
+@test()
+def bad_directory(context):
+    missing = os.path.join(context.temp_dir(), "no", "such")
+    code, output = context.try_start("--dir", missing)
+    eq(code, 1, "exit code")
+    check(missing in output, output)
+
+
+@test()
+def unknown_option(context):
+    code, output = context.try_start("--nosuch-option", "5")
+    eq(code, 1, "exit code")
+    check("nosuch-option" in output, output)
+
+
+@test()
+def bad_values(context):
+    for option, value in (
+        ("--maxmemory", "lots"),
+        ("--timeout", "-1"),
+        ("--maxmemory-policy", "bogus"),
+        ("--databases", "0"),
+        ("--loglevel", "shout"),
+        ("--appendonly", "maybe"),
+        ("--maxmemory-samples", "0"),
+    ):
+        code, output = context.try_start(option, value)
+        context.expect(code == 1, "%s %s: exit code %s" % (option, value, code))
+        context.expect(option[2:] in output, "%s %s: %s" % (option, value, output[-300:]))
+
+
+@test()
+def unknown_name_in_a_file(context):
+    """The error names the line and what stands there."""
+    path = config_file(context, "# remark\n\nmaxmemory 10mb\nnosuch-option 5\ntimeout 3\n")
+    code, output = context.try_start(config=path)
+    eq(code, 1, "exit code")
+    check("nosuch-option" in output and "4" in output, output)
+    if context.is_sava:
+        check(os.path.basename(path) in output, "the file is not named: " + output)
+
+
+@test()
+def missing_file(context):
+    path = os.path.join(context.temp_dir(), "nosuch.conf")
+    code, output = context.try_start(config=path)
+    eq(code, 1, "exit code")
+    check("nosuch.conf" in output, output)
+
+
+@test()
+def configuration_file(context):
+    """Remarks, blank lines, quotes, includes, several values, flags after the file win."""
+    folder = context.temp_dir()
+    included = os.path.join(folder, "included.conf")
+    with open(included, "w") as file:
+        file.write("maxmemory-samples 7\ntimeout 11\n")
+    path = config_file(
+        context,
+        "# remark\n\n   timeout 10   \nMAXMEMORY 20mb\nmaxmemory-policy \"allkeys-lru\"\n"
+        "include %s\nrequirepass \"a b\\x41\"\nclient-output-buffer-limit pubsub 1mb 2mb 3\n"
+        "notify-keyspace-events KEA\nslowlog-max-len 5\n" % included,
+    )
+    server = context.start("--slowlog-max-len", "6", config=path)
+    client = context.client(server)
+    eq(client.call("AUTH", "a bA"), resp.OK)
+
+    def setting(name):
+        return client.call("CONFIG", "GET", name)[1].decode()
+
+    eq(setting("timeout"), "11")
+    eq(setting("maxmemory"), str(20 << 20))
+    eq(setting("maxmemory-policy"), "allkeys-lru")
+    eq(setting("maxmemory-samples"), "7")
+    eq(setting("notify-keyspace-events"), "AKE")
+    eq(setting("slowlog-max-len"), "6")
+    check(setting("client-output-buffer-limit").endswith("pubsub 1048576 2097152 3"), "limits")
+
+
+@test()
+def harmless_settings_are_accepted(context):
+    """A redis.conf as distributions ship it starts."""
+    path = config_file(
+        context,
+        """
+protected-mode yes
+tcp-backlog 511
+tcp-keepalive 300
+daemonize no
+supervised no
+loglevel notice
+databases 16
+always-show-logo no
+set-proc-title yes
+stop-writes-on-bgsave-error yes
+rdbcompression yes
+rdbchecksum yes
+dbfilename dump.rdb
+replica-serve-stale-data yes
+replica-read-only yes
+repl-diskless-sync yes
+acllog-max-len 128
+lazyfree-lazy-eviction no
+oom-score-adj no
+appendfilename "appendonly.aof"
+appendfsync everysec
+auto-aof-rewrite-percentage 100
+lua-time-limit 5000
+slowlog-max-len 128
+hash-max-listpack-entries 512
+list-max-listpack-size -2
+set-max-intset-entries 512
+zset-max-listpack-entries 128
+activerehashing yes
+hz 10
+dynamic-hz yes
+jemalloc-bg-thread yes
+ignore-warnings ARM64-COW-BUG
+client-output-buffer-limit normal 0 0 0
+client-output-buffer-limit replica 256mb 64mb 60
+client-output-buffer-limit pubsub 32mb 8mb 60
+""",
+    )
+    server = context.start(config=path)
+    eq(server.call("PING"), resp.PONG)
+
+
+@test()
+def settings_that_promise_safety_are_refused(context):
+    context.sava_only("Redis has these features")
+    for option in (
+        ("--user", "alice on >secret ~* +@all"),
+        ("--aclfile", "users.acl"),
+        ("--rename-command", "FLUSHALL ''"),
+        ("--replicaof", "127.0.0.1 1"),
+        ("--tls-port", "1"),
+        ("--tls-cert-file", "x.crt"),
+        ("--masterauth", "secret"),
+    ):
+        code, output = context.try_start(*option)
+        context.expect(code == 1, "%s: exit code %s" % (option[0], code))
+        context.expect(option[0][2:] in output, "%s: %s" % (option[0], output[-300:]))
+    path = config_file(context, "port 0\nrename-command CONFIG hidden\n")
+    code, output = context.try_start(config=path)
+    eq(code, 1, "in a file")
+    check("rename-command" in output and "2" in output, output)
+
+
+@test()
+def log_and_pid_file(context):
+    folder = context.temp_dir()
+    log, pid = os.path.join(folder, "log"), os.path.join(folder, "pid")
+    server = Server(context.options.server, ("--logfile", log, "--pidfile", pid), context.options.threads)
+    context.at_end(server.remove_files)
+    context.at_end(server.stop)
+    from harness import READY, free_port
+
+    server.port = free_port()
+    server.spawn(server.command_line(server.port))
+
+    def ready():
+        check(server.process.poll() is None, "it ended: %s" % server.log())
+        return os.path.exists(log) and READY in open(log, "rb").read()
+
+    until(ready, 20, "the line in the log file")
+    with open(pid) as file:
+        eq(int(file.read()), server.process.pid)
+    eq(server.call("PING"), resp.PONG)
+    check(READY not in server.log(), "the log is on standard output too")
+    eq(server.terminate(), 0)
+    check(not os.path.exists(pid), "the pid file is left behind")
+
+
+@test()
+def start_up_log(context):
+    context.sava_only("the banner is Sava's")
+    server = context.start()
+    log = server.log().decode()
+    check("PID: %d" % server.process.pid in log, log)
+    check("127.0.0.1:%d" % server.port in log, "the address is not printed: " + log)
+
+
+@test()
+def other_subcommands(context):
+    context.sava_only()
+    for arguments in (["--help"], ["version"]):
+        done = subprocess.run(
+            [context.options.server] + arguments, capture_output=True, timeout=20, text=True
+        )
+        eq(done.returncode, 0, " ".join(arguments))
+        check(len(done.stdout) > 3, "nothing was printed")
+
+
+@test()
+def threads_setting(context):
+    context.sava_only("--threads is Sava's")
+    for count in (1, 4):
+        server = context.start(threads=count)
+        eq(server.call("CONFIG", "GET", "threads"), [b"threads", str(count).encode()])
+        clients = [context.client(server) for _ in range(8)]
+        check(all(client.call("PING") == resp.PONG for client in clients), "PING")

@@ -1,0 +1,282 @@
+"""maxmemory: the eight policies, errors when nothing may be evicted, changes at run time.
+
+Each test has a server of its own. How much memory a key takes is the server's affair; what counts is
+that used_memory stays near the limit, who may be evicted, and who tends to survive.
+"""
+
+import resp
+from harness import check, eq, parse_info, test, until
+
+POLICIES = """noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random
+volatile-ttl""".split()
+VALUE = b"v" * 1000
+ROOM = 8 << 20
+OOM = b"OOM command not allowed when used memory > 'maxmemory'."
+
+
+def used(server):
+    return int(server.info_field("used_memory", "memory"))
+
+
+def evicted(server):
+    return int(server.info_field("evicted_keys", "stats"))
+
+
+def keys_and_evictions(client):
+    """DBSIZE and evicted_keys of one instant."""
+    client.call("MULTI")
+    client.call("DBSIZE")
+    client.call("INFO", "stats")
+    size, info = client.call("EXEC")
+    return size, int(parse_info(info)["Stats"]["evicted_keys"])
+
+
+def fill_until_evicted(server, client, count, *options):
+    for number in range(200):
+        if evicted(server) >= count:
+            return
+        fill(client, "new%d:" % number, 200, *options)
+    check(False, "%d keys were written and %d evicted" % (200 * 200, evicted(server)))
+
+
+def limited(context, policy):
+    """A server with about 8 MB for data; batches are small so that buffers do not matter."""
+    server = context.start("--maxmemory-policy", policy)
+    limit = used(server) + ROOM
+    eq(server.call("CONFIG", "SET", "maxmemory", str(limit)), resp.OK)
+    return server, context.client(server), limit
+
+
+def fill(client, prefix, count, *options):
+    """Writes keys of 1000 bytes; returns how many were refused."""
+    refused = 0
+    for start in range(0, count, 50):
+        commands = [("SET", "%s%d" % (prefix, i), VALUE) + options for i in range(start, start + 50)]
+        for reply in client.pipeline(commands):
+            if reply != resp.OK:
+                eq(reply, resp.Error(OOM))
+                refused += 1
+    return refused
+
+
+def survivors(client, prefix, count):
+    replies = client.pipeline([("EXISTS", "%s%d" % (prefix, i)) for i in range(count)])
+    return sum(replies)
+
+
+def stays_near(server, limit):
+    """Within 10 % and half a megabyte of the limit, soon after the last write."""
+    until(
+        lambda: used(server) <= limit * 1.1 + (1 << 19),
+        10,
+        "used_memory %d near maxmemory %d" % (used(server), limit),
+    )
+
+
+@test()
+def noeviction(context):
+    server, client, limit = limited(context, "noeviction")
+    refused = fill(client, "k", 20000)
+    check(refused > 5000, "only %d writes were refused" % refused)
+    eq(evicted(server), 0)
+    stays_near(server, limit)
+    eq(client.call("GET", "k0"), VALUE, "reads go on")
+    eq(client.call("SET", "x", "y"), resp.Error(OOM))
+    eq(client.call("APPEND", "k0", "y"), resp.Error(OOM))
+    eq(client.call("INCR", "n"), resp.Error(OOM))
+    eq(client.call("EXPIRE", "k0", "1000"), 1, "commands that need no memory go on")
+    eq(client.call("MULTI"), resp.OK)
+    eq(client.call("SET", "x", "y"), resp.Error(OOM))
+    error = resp.Error(b"EXECABORT Transaction discarded because of previous errors.")
+    eq(client.call("EXEC"), error)
+    eq(client.call("DEL", *["k%d" % i for i in range(2000)]), 2000)
+    until(lambda: client.call("SET", "x", "y") == resp.OK, what="room after DEL")
+    check(int(server.info_field("total_error_replies")) > 5000, "errors are counted")
+    check("errorstat_OOM" in server.info("errorstats")["Errorstats"], "no errorstat_OOM")
+
+
+def allkeys(context, policy):
+    server, client, limit = limited(context, policy)
+    eq(fill(client, "k", 25000), 0, "no write is refused")
+    stays_near(server, limit)
+    check(evicted(server) > 10000, "evicted_keys is %d" % evicted(server))
+    size, gone = keys_and_evictions(client)
+    eq(size + gone, 25000, "every key is there or was evicted")
+    check(size > 3000, "only %d keys are left in 8 MB" % size)
+    check(size * 1000 <= limit, "%d keys do not fit" % size)
+
+
+def volatile(context, policy):
+    server, client, limit = limited(context, policy)
+    eq(fill(client, "stays", 2000), 0)
+    eq(fill(client, "goes", 20000, "EX", "10000"), 0, "no write is refused")
+    stays_near(server, limit)
+    check(evicted(server) > 5000, "evicted_keys is %d" % evicted(server))
+    eq(survivors(client, "stays", 2000), 2000, "keys without a time to live are never evicted")
+    refused = fill(client, "more", 12000)
+    check(refused > 1000, "without volatile keys writes are refused; only %d were" % refused)
+    eq(survivors(client, "stays", 2000), 2000)
+
+
+@test(timeout=60)
+def allkeys_lru(context):
+    allkeys(context, "allkeys-lru")
+
+
+@test(timeout=60)
+def allkeys_lfu(context):
+    allkeys(context, "allkeys-lfu")
+
+
+@test(timeout=60)
+def allkeys_random(context):
+    allkeys(context, "allkeys-random")
+
+
+@test(timeout=60)
+def volatile_lru(context):
+    volatile(context, "volatile-lru")
+
+
+@test(timeout=60)
+def volatile_lfu(context):
+    volatile(context, "volatile-lfu")
+
+
+@test(timeout=60)
+def volatile_random(context):
+    volatile(context, "volatile-random")
+
+
+@test(timeout=60)
+def volatile_ttl(context):
+    volatile(context, "volatile-ttl")
+
+
+def often_read_survive(context, policy):
+    server, client, _ = limited(context, policy)
+    fill(client, "hot", 1000)
+    fill(client, "cold", 3000)
+    for start in range(0, 20000, 500):
+        client.pipeline([("GET", "hot%d" % i) for i in range(1000)])
+        fill(client, "new%d:" % start, 500)
+    hot, cold = survivors(client, "hot", 1000), survivors(client, "cold", 3000)
+    check(hot >= 800, "only %d of 1000 often read keys survived" % hot)
+    check(cold <= 1500, "%d of 3000 keys that nobody reads survived" % cold)
+
+
+@test(timeout=60)
+def lfu_keeps_what_is_read(context):
+    often_read_survive(context, "allkeys-lfu")
+
+
+@test(timeout=60)
+def lru_keeps_what_is_read(context):
+    """The clock of LRU is coarse, so the old keys get their age by RESTORE IDLETIME."""
+    server, client, limit = limited(context, "allkeys-lru")
+    client.call("SET", "x", VALUE)
+    dump = client.call("DUMP", "x")
+    for name, idle in (("hot", "0"), ("cold", "5000")):
+        for start in range(0, 2000, 50):
+            commands = [
+                ("RESTORE", "%s%d" % (name, i), "0", dump, "IDLETIME", idle)
+                for i in range(start, start + 50)
+            ]
+            check(all(reply == resp.OK for reply in client.pipeline(commands)), "RESTORE")
+    fill_until_evicted(server, client, 1000)
+    hot, cold = survivors(client, "hot", 2000), survivors(client, "cold", 2000)
+    check(
+        2000 - cold >= 3 * (2000 - hot) and cold < 1500,
+        "of 2000 idle keys %d survived, of 2000 fresh ones %d" % (cold, hot),
+    )
+
+
+@test(timeout=60)
+def ttl_evicts_what_ends_first(context):
+    server, client, _ = limited(context, "volatile-ttl")
+    fill(client, "late", 2000, "EX", "100000")
+    fill(client, "soon", 2000, "EX", "1000")
+    fill_until_evicted(server, client, 1000, "EX", "100000")
+    late, soon = survivors(client, "late", 2000), survivors(client, "soon", 2000)
+    check(
+        2000 - soon >= 3 * (2000 - late) and soon < 1500,
+        "of 2000 keys that end soon %d survived, of 2000 that end late %d" % (soon, late),
+    )
+
+
+@test(timeout=60)
+def limit_lowered_at_run_time(context):
+    server = context.start("--maxmemory-policy", "allkeys-random")
+    client = context.client(server)
+    base = used(server)
+    fill(client, "k", 20000)
+    limit = base + ROOM
+    eq(client.call("CONFIG", "SET", "maxmemory", str(limit)), resp.OK)
+    until(lambda: used(server) <= limit * 1.1, 20, "used_memory below the lowered maxmemory")
+    check(evicted(server) > 5000, "evicted_keys is %d" % evicted(server))
+    eq(client.call("CONFIG", "SET", "maxmemory", "0"), resp.OK)
+    before = evicted(server)
+    eq(fill(client, "more", 10000), 0)
+    eq(evicted(server), before, "without a limit nothing is evicted")
+
+
+@test(timeout=60)
+def policy_changed_at_run_time(context):
+    server, client, limit = limited(context, "noeviction")
+    check(fill(client, "k", 12000) > 0, "nothing was refused")
+    eq(client.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lru"), resp.OK)
+    eq(fill(client, "more", 5000), 0, "no write is refused any more")
+    stays_near(server, limit)
+    eq(client.call("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu"), resp.OK)
+    eq(fill(client, "still", 5000), 0)
+    stays_near(server, limit)
+
+
+@test(timeout=60)
+def one_limit_for_many_clients(context):
+    """Clients on all threads write at once: together they stay near the limit."""
+    import harness
+
+    server, client, limit = limited(context, "allkeys-random")
+
+    def write(number):
+        with server.client() as mine:
+            return fill(mine, "w%d:" % number, 6000)
+
+    refused = harness.run_workers([lambda n=n: write(n) for n in range(4)], 45)
+    eq(refused, [0, 0, 0, 0])
+    stays_near(server, limit)
+    size, gone = keys_and_evictions(client)
+    eq(size + gone, 24000, "every key is there or was evicted once")
+    check(size > 3000, "only %d keys are left: each thread freed the whole excess" % size)
+
+
+@test()
+def evicted_events(context):
+    server, client, _ = limited(context, "allkeys-random")
+    eq(client.call("CONFIG", "SET", "notify-keyspace-events", "Ee"), resp.OK)
+    listener = context.client(server)
+    listener.send("SUBSCRIBE", "__keyevent@0__:evicted")
+    listener.recv()
+    fill(client, "k", 12000)
+    event = listener.recv()
+    eq(event[:2], [b"message", b"__keyevent@0__:evicted"])
+    check(event[2].startswith(b"k"), resp.show(event))
+
+
+@test()
+def lfu_counters(context):
+    """OBJECT FREQ: 5 at birth, grows with reads, RESTORE FREQ sets it."""
+    server = context.start("--maxmemory-policy", "allkeys-lfu")
+    client = context.client(server)
+    client.call("SET", "k", "v")
+    eq(client.call("OBJECT", "FREQ", "k"), 5)
+    for _ in range(2000):
+        client.call("GET", "k")
+    freq = client.call("OBJECT", "FREQ", "k")
+    check(8 <= freq <= 60, "after 2000 reads the counter is %s" % freq)
+    dump = client.call("DUMP", "k")
+    eq(client.call("RESTORE", "r", "0", dump, "FREQ", "77"), resp.OK)
+    check(76 <= client.call("OBJECT", "FREQ", "r") <= 77, "RESTORE FREQ")
+    reply = client.call("OBJECT", "IDLETIME", "k")
+    check(resp.is_error(reply, "ERR An LFU maxmemory policy is selected"), resp.show(reply))

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +21,13 @@
 
 namespace sava::cli {
 namespace {
+
+std::string ReadStandardInput() {
+  std::string text;
+  char bytes[size_t{64} << 10];
+  while (const size_t count = std::fread(bytes, 1, sizeof bytes, stdin)) text.append(bytes, count);
+  return text;
+}
 
 // `sava cli help [COMMAND]` works without the prompt too.
 int PrintHelp(const std::vector<std::string>& command, Session* session) {
@@ -41,8 +47,7 @@ int RunOnce(const Options& options, Session* session) {
   std::vector<std::string> command = options.command;
   if (base::EqualsNoCase(command.front(), "help")) return PrintHelp(command, session);
   if (options.last_argument_from_stdin) {
-    command.emplace_back(std::istreambuf_iterator<char>(std::cin),
-                         std::istreambuf_iterator<char>());
+    command.push_back(ReadStandardInput());
   }
   bool refused = false;
   for (int64_t run = 0; options.repeat < 0 || run < options.repeat; ++run) {

@@ -1,8 +1,9 @@
 // The command table, and what follows from a command's row: implied ACL categories, lock class,
 // where its keys stand, and the names that COMMAND INFO prints.
 //
-// Lookup: names are hashed by their first and last eight bytes, lower-cased eight at a time, into a
-// table at most a quarter full, probed linearly. It runs for every command and allocates nothing.
+// Lookup: a name is two words, its first and last eight bytes lower-cased at once, that are hashed
+// into a table at most a quarter full and compared in its slot. It runs for every command and
+// allocates nothing.
 #include "commands/registry.h"
 
 #include <algorithm>
@@ -17,12 +18,10 @@ namespace sava::commands {
 
 namespace {
 
-// A name's ends as two words (they overlap in names shorter than 16 bytes).
+// A name's bytes as two words: all of them up to 16, the first and last eight of longer names.
 struct NameWords {
   uint64_t head = 0;
   uint64_t tail = 0;
-
-  bool operator==(const NameWords&) const = default;
 };
 
 // ASCII capitals to lower case, eight bytes at once.
@@ -35,39 +34,25 @@ uint64_t LowerWord(uint64_t word) {
   return word | (capital >> 2);
 }
 
-NameWords Words(std::string_view name) {
-  const char* p = name.data();
-  const size_t n = name.size();
-  NameWords words;
-  if (n >= 8) {
-    memcpy(&words.head, p, 8);
-    memcpy(&words.tail, p + n - 8, 8);
-  } else if (n >= 4) {
-    memcpy(&words.head, p, 4);
-    memcpy(&words.tail, p + n - 4, 4);
-  } else if (n > 0) {
-    words.head = static_cast<unsigned char>(p[0]);
-    words.tail = static_cast<uint64_t>(static_cast<unsigned char>(p[n / 2])) |
-                 static_cast<uint64_t>(static_cast<unsigned char>(p[n - 1])) << 8;
-  }
-  return words;
+template <typename T>
+uint64_t LoadLower(const char* p) {
+  T word;
+  memcpy(&word, p, sizeof word);
+  return LowerWord(word);
 }
 
 NameWords LowerWords(std::string_view name) {
-  const NameWords words = Words(name);
-  return {LowerWord(words.head), LowerWord(words.tail)};
+  const char* p = name.data();
+  const size_t n = name.size();
+  if (n >= 8) return {LoadLower<uint64_t>(p), LoadLower<uint64_t>(p + n - 8)};
+  if (n >= 4) return {LoadLower<uint32_t>(p) | LoadLower<uint32_t>(p + n - 4) << 32, 0};
+  if (n >= 2) return {LoadLower<uint16_t>(p) | LoadLower<uint16_t>(p + n - 2) << 16, 0};
+  return {n == 1 ? LoadLower<uint8_t>(p) : 0, 0};
 }
 
-uint64_t Hash(const NameWords& words, size_t size) {
-  uint64_t hash = (words.head ^ std::rotl(words.tail, 29)) + size;
-  hash *= 0x9e3779b97f4a7c15ULL;
-  return hash ^ (hash >> 32);
-}
-
-// Whether `name`, of any case, with its lower-cased words, is the lower-case `known`.
-bool SameName(std::string_view name, const NameWords& lower, std::string_view known) {
-  if (name.size() != known.size() || lower != Words(known)) return false;
-  return name.size() <= 16 || base::EqualsNoCase(name, known);
+size_t Hash(const NameWords& words, size_t size) {
+  const uint64_t hash = (words.head ^ std::rotl(words.tail, 29) ^ size) * 0x9e3779b97f4a7c15ULL;
+  return hash >> 32;
 }
 
 uint32_t ImpliedCategories(const CommandSpec& spec) {
@@ -285,22 +270,25 @@ void CommandTable::Rebuild() {
   slots_.assign(std::bit_ceil(top_.size() * 4 + 1), Slot{});
   const size_t mask = slots_.size() - 1;
   for (const Command* command : top_) {
-    const std::string_view name = command->full_name;
-    const uint64_t hash = Hash(Words(name), name.size());
-    size_t i = hash & mask;
+    const size_t size = command->full_name.size();
+    const NameWords words = LowerWords(command->full_name);
+    size_t i = Hash(words, size) & mask;
     while (slots_[i].command != nullptr) i = (i + 1) & mask;
-    slots_[i] = {hash, command};
+    slots_[i] = {words.head, words.tail, size, command};
   }
 }
 
 const Command* CommandTable::Find(std::string_view name) const {
   if (slots_.empty()) return nullptr;
-  const NameWords lower = LowerWords(name);
-  const uint64_t hash = Hash(lower, name.size());
+  const size_t size = name.size();
+  const NameWords words = LowerWords(name);
   const size_t mask = slots_.size() - 1;
-  for (size_t i = hash & mask; slots_[i].command != nullptr; i = (i + 1) & mask) {
+  for (size_t i = Hash(words, size) & mask; slots_[i].command != nullptr; i = (i + 1) & mask) {
     const Slot& slot = slots_[i];
-    if (slot.hash == hash && SameName(name, lower, slot.command->full_name)) return slot.command;
+    if (slot.head == words.head && slot.tail == words.tail && slot.size == size &&
+        (size <= 16 || base::EqualsNoCase(name, slot.command->full_name))) {
+      return slot.command;
+    }
   }
   return nullptr;
 }

@@ -52,8 +52,11 @@ class CommandTable {
   const std::vector<std::unique_ptr<Command>>& by_id() const { return commands_; }
 
  private:
+  // A name's first and last bytes, all of them up to 16, beside its command.
   struct Slot {
-    uint64_t hash = 0;
+    uint64_t head = 0;
+    uint64_t tail = 0;
+    size_t size = 0;
     const Command* command = nullptr;
   };
 

@@ -40,10 +40,9 @@ constexpr CommandSpec kRows[] = {
      .since = "1.0.0",
      .summary = "Sets a key to a string, with a condition and an expiry if wanted.",
      .complexity = "O(1)",
-     .arguments = "key value [condition: NX|XX] [GET] [expiration: EX seconds:integer | PX "
-                  "milliseconds:integer | "
-                  "EXAT unix-time-seconds:unix-time | PXAT unix-time-milliseconds:unix-time "
-                  "| KEEPTTL]",
+     .arguments = "key value [condition: NX|XX] [GET] [expiration: EX seconds:integer | "
+                  "PX milliseconds:integer | EXAT unix-time-seconds:unix-time | "
+                  "PXAT unix-time-milliseconds:unix-time | KEEPTTL]",
      .reply = "OK, or null when the condition did not hold; with GET the former string "
               "or null",
      .example = "SET greeting hello EX 60"},
@@ -85,8 +84,8 @@ constexpr CommandSpec kRows[] = {
      .since = "6.2.0",
      .summary = "Gets the string at a key and sets or removes the key's expiry.",
      .complexity = "O(1)",
-     .arguments = "key [expiration: EX seconds:integer | PX milliseconds:integer | EXAT "
-                  "unix-time-seconds:unix-time | PXAT unix-time-milliseconds:unix-time | "
+     .arguments = "key [expiration: EX seconds:integer | PX milliseconds:integer | "
+                  "EXAT unix-time-seconds:unix-time | PXAT unix-time-milliseconds:unix-time | "
                   "PERSIST]",
      .reply = "bulk string, or null when the key is missing",
      .example = "GETEX greeting EX 60"},

@@ -56,6 +56,8 @@ Slab::Page* Slab::NewPage(int cls) {
   memset(page, 0, sizeof(Page));
   page->cls = static_cast<uint16_t>(cls);
   page->capacity = static_cast<uint8_t>(CapacityOf(cls));
+  // Bits beyond the last block are taken for ever.
+  for (size_t i = page->capacity; i < 192; ++i) page->bitmap[i / 64] |= uint64_t{1} << (i % 64);
   page->all_next = all_;
   if (all_ != nullptr) all_->all_previous = page;
   all_ = page;

@@ -38,10 +38,10 @@ void Users(Context& ctx) {
 void List(Context& ctx) {
   const std::string& password = Password(ctx);
   ctx.reply().Array(1);
-  ctx.reply().Bulk(fmt::format(
-      "user default on {} ~* &* +@all",
-      password.empty() ? "nopass sanitize-payload"
-                       : "sanitize-payload #" + base::Sha256Hex(password)));
+  ctx.reply().Bulk(fmt::format("user default on {} ~* &* +@all",
+                               password.empty()
+                                   ? "nopass sanitize-payload"
+                                   : "sanitize-payload #" + base::Sha256Hex(password)));
 }
 
 void Getuser(Context& ctx) {
@@ -185,7 +185,7 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .since = "6.0.0",
      .summary = "Lists the categories of commands, or the commands of a category.",
      .complexity = "O(N) for N commands",
-     .arguments = "[category]",
+     .arguments = "[categoryname]",
      .reply = "array of names",
      .example = "ACL CAT string"},
     {.name = "deluser",

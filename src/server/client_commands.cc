@@ -1,5 +1,5 @@
-// CLIENT: its rows, and the subcommands that concern only the connection that calls them. The others
-// stand in client_others.cc.
+// CLIENT: its rows, and the subcommands that concern only the connection that calls them. The
+// others stand in client_others.cc.
 #include "server/client_commands.h"
 
 #include <string>
@@ -86,8 +86,8 @@ void Tracking(Context& ctx) {
   for (size_t i = 3; i < ctx.argc(); ++i) {
     const bool alone = ctx.ArgIs(i, "BCAST") || ctx.ArgIs(i, "OPTIN") || ctx.ArgIs(i, "OPTOUT") ||
                        ctx.ArgIs(i, "NOLOOP");
-    const bool with_value = (ctx.ArgIs(i, "REDIRECT") || ctx.ArgIs(i, "PREFIX")) &&
-                            i + 1 < ctx.argc();
+    const bool with_value =
+        (ctx.ArgIs(i, "REDIRECT") || ctx.ArgIs(i, "PREFIX")) && i + 1 < ctx.argc();
     if (!alone && !with_value) return ctx.Error(commands::errors::kSyntax);
     if (with_value) ++i;
   }
@@ -202,7 +202,7 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .since = "2.4.0",
      .summary = "Closes connections: the one with an address, or all that fit the filters.",
      .complexity = "O(N) for N connections",
-     .arguments = "(ip-port | (filters: ID client-id | "
+     .arguments = "(filter: ip-port | (new-format: ID client-id | "
                   "TYPE (type: NORMAL | MASTER | SLAVE | REPLICA | PUBSUB) | USER username | "
                   "ADDR ip-port | LADDR ip-port | SKIPME yes-no | MAXAGE maxage:integer)...)",
      .reply = "OK for an address; with filters an integer: how many were closed",

@@ -54,8 +54,7 @@ bool ParseKillFilters(Context& ctx, ClientFilter* filter, bool* skip_me) {
       }
       filter->user = value;
     } else if (ctx.ArgIs(i, "MAXAGE")) {
-      if (!ctx.IntArg(i + 1, &filter->max_age,
-                      "ERR maxage is not an integer or out of range")) {
+      if (!ctx.IntArg(i + 1, &filter->max_age, "ERR maxage is not an integer or out of range")) {
         return false;
       }
       if (filter->max_age <= 0) {

@@ -1,6 +1,6 @@
-// CommandTotals: what all threads together have measured of one command, for INFO's commandstats and
-// latencystats and for LATENCY HISTOGRAM. Reads counters that others may be writing: every figure
-// was true a moment ago.
+// CommandTotals: what all threads together have measured of one command, for INFO's commandstats
+// and latencystats and for LATENCY HISTOGRAM. Reads counters that others may be writing: every
+// figure was true a moment ago.
 #pragma once
 
 #include <array>

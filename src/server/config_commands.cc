@@ -29,8 +29,8 @@ void Set(Context& ctx) {
     const Setting* setting = FindSetting(ctx.arg(i));
     if (setting != nullptr && setting->has(kSensitive)) ec.Redact(i + 1);
   }
-  const base::Status status = Server::Of(ctx).config().Set(
-      ctx.args().subspan(2), ec.client().has(engine::kClientLocal));
+  const base::Status status =
+      Server::Of(ctx).config().Set(ctx.args().subspan(2), ec.client().has(engine::kClientLocal));
   status.ok() ? ctx.reply().Ok() : ctx.Error(status.error());
 }
 

@@ -64,16 +64,15 @@ void Auth(Context& ctx) {
 }
 
 struct HelloOptions {
-  int64_t version = 0;      // 0: stay with the version in use
-  size_t user_arg = 0;      // where AUTH's user stands, the password behind it; 0: no AUTH
-  size_t name_arg = 0;      // where SETNAME's name stands; 0: no SETNAME
+  int64_t version = 0;  // 0: stay with the version in use
+  size_t user_arg = 0;  // where AUTH's user stands, the password behind it; 0: no AUTH
+  size_t name_arg = 0;  // where SETNAME's name stands; 0: no SETNAME
 };
 
 // Replies the error and returns false when the arguments are not right.
 bool ParseHello(Context& ctx, HelloOptions* options) {
   if (ctx.argc() == 1) return true;
-  if (!ctx.IntArg(1, &options->version,
-                  "ERR Protocol version is not an integer or out of range")) {
+  if (!ctx.IntArg(1, &options->version, "ERR Protocol version is not an integer or out of range")) {
     return false;
   }
   if (options->version < 2 || options->version > 3) {
@@ -161,13 +160,13 @@ void Quit(Context& ctx) {
 void Reset(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
   ec.engine().ResetClient(ec.lane(), ec.client());
+  ec.client().authenticated = ec.engine().settings().requirepass.empty();
+  ec.client().user = "default";
   ctx.reply().set_resp(ec.client().resp);
   ctx.reply().Simple("RESET");
 }
 
-void AnswerNoReplicas(engine::Client& client) {
-  protocol::Reply(&client.out, client.resp).Int(0);
-}
+void AnswerNoReplicas(engine::Client& client) { protocol::Reply(&client.out, client.resp).Int(0); }
 
 // There are no replicas, so the time asked for passes unless none was wanted.
 void Wait(Context& ctx) {
@@ -183,8 +182,8 @@ void Wait(Context& ctx) {
   ec.lane().waiting.push_back(&client);
 }
 
-constexpr uint32_t kHandshake = kConnectionFlags | commands::kFast | commands::kNoAuth |
-                                commands::kAllowBusy;
+constexpr uint32_t kHandshake =
+    kConnectionFlags | commands::kFast | commands::kNoAuth | commands::kAllowBusy;
 
 constexpr commands::CommandSpec kRows[] = {
     {.name = "auth",

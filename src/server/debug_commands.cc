@@ -94,8 +94,8 @@ void DigestValue(Context& ctx) {
   }
 }
 
-// count keys "prefix:n" with the value "value:n", cut or padded with zero bytes to a size. Keys that
-// are there stay as they are.
+// count keys "prefix:n" with the value "value:n", cut or padded with zero bytes to a size. Keys
+// that are there stay as they are.
 void Populate(Context& ctx) {
   int64_t count = 0;
   int64_t size = 0;

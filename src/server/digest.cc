@@ -38,8 +38,7 @@ Value ValueOf(const keyspace::Entry& entry) {
   if (value.is_int()) {
     value.integer = entry.integer();
   } else {
-    value.bytes =
-        entry.has(keyspace::kExternal) ? entry.blob()->view() : entry.inline_bytes();
+    value.bytes = entry.has(keyspace::kExternal) ? entry.blob()->view() : entry.inline_bytes();
   }
   return value;
 }

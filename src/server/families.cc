@@ -8,8 +8,8 @@
 namespace sava::server {
 
 std::vector<std::span<const commands::CommandSpec>> ServerFamilies() {
-  return {ConnectionCommands(), ClientCommands(),  ConfigCommands(),  InfoCommands(),
-          SlowlogCommands(),    LatencyCommands(), MemoryCommands(),  DebugCommands(),
+  return {ConnectionCommands(), ClientCommands(),  ConfigCommands(), InfoCommands(),
+          SlowlogCommands(),    LatencyCommands(), MemoryCommands(), DebugCommands(),
           AclCommands(),        ClusterCommands(), AdminCommands()};
 }
 

@@ -13,15 +13,15 @@
 
 namespace sava::server {
 
-std::span<const commands::CommandSpec> ClientCommands();    // CLIENT
-std::span<const commands::CommandSpec> ConfigCommands();    // CONFIG
-std::span<const commands::CommandSpec> InfoCommands();      // INFO
-std::span<const commands::CommandSpec> SlowlogCommands();   // SLOWLOG
-std::span<const commands::CommandSpec> LatencyCommands();   // LATENCY
-std::span<const commands::CommandSpec> MemoryCommands();    // MEMORY
-std::span<const commands::CommandSpec> DebugCommands();     // DEBUG
-std::span<const commands::CommandSpec> AclCommands();       // ACL
-std::span<const commands::CommandSpec> ClusterCommands();   // CLUSTER READONLY READWRITE ASKING
+std::span<const commands::CommandSpec> ClientCommands();   // CLIENT
+std::span<const commands::CommandSpec> ConfigCommands();   // CONFIG
+std::span<const commands::CommandSpec> InfoCommands();     // INFO
+std::span<const commands::CommandSpec> SlowlogCommands();  // SLOWLOG
+std::span<const commands::CommandSpec> LatencyCommands();  // LATENCY
+std::span<const commands::CommandSpec> MemoryCommands();   // MEMORY
+std::span<const commands::CommandSpec> DebugCommands();    // DEBUG
+std::span<const commands::CommandSpec> AclCommands();      // ACL
+std::span<const commands::CommandSpec> ClusterCommands();  // CLUSTER READONLY READWRITE ASKING
 // Every family of this folder, those above and server.h's.
 std::vector<std::span<const commands::CommandSpec>> ServerFamilies();
 

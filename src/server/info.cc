@@ -37,7 +37,7 @@ constexpr Section kSections[] = {
     {"errorstats", "Errorstats", info::ErrorstatsSection, true, false},
     {"latencystats", "Latencystats", info::LatencystatsSection, false, false},
     {"cluster", "Cluster", info::ClusterSection, true, false},
-    {"sava", "Sava", info::SavaSection, true, false},
+    {"sava", "Sava", info::SavaSection, false, false},
     {"keyspace", "Keyspace", info::KeyspaceSection, true, false},
 };
 
@@ -52,8 +52,7 @@ bool Wanted(const Section& section, std::span<const std::string_view> names) {
 
 void Info(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
-  ctx.reply().Verbatim("txt",
-                       InfoText(Server::Of(ctx), ec.lane(), ctx.args().subspan(1)));
+  ctx.reply().Verbatim("txt", InfoText(Server::Of(ctx), ec.lane(), ctx.args().subspan(1)));
 }
 
 constexpr commands::CommandSpec kRows[] = {

@@ -1,7 +1,7 @@
 // INFO's text: sections of name:value lines, as Redis's tools read them.
 //
-// The figures are sums of counters that other threads go on writing: each was true a moment ago. The
-// sections about clients and memory look at every connection and need the gate closed; without
+// The figures are sums of counters that other threads go on writing: each was true a moment ago.
+// The sections about clients and memory look at every connection and need the gate closed; without
 // (lane.exclusive false) their figures about connections are left at zero.
 #pragma once
 
@@ -20,7 +20,8 @@ class Server;
 
 // The sections named, in Redis's order whatever the order of the names; none means the default
 // ones. `all`, `everything` and `default` are understood, unknown names are not minded.
-std::string InfoText(Server& server, engine::Lane& lane, std::span<const std::string_view> sections);
+std::string InfoText(Server& server, engine::Lane& lane,
+                     std::span<const std::string_view> sections);
 
 // What INFO with these arguments has to lock.
 commands::LockClass InfoLock(commands::Args args);

@@ -23,12 +23,6 @@ void Bytes(Writer& out, std::string_view name, size_t bytes) {
   out.Line("{}_human:{}", name, base::HumanBytes(bytes));
 }
 
-std::string PolicyName(Server& server) {
-  const std::string_view name = "maxmemory-policy";
-  const auto found = server.config().Get({&name, 1});
-  return found.empty() ? "noeviction" : found[0].second;
-}
-
 void Overheads(Writer& out, const MemoryFigures& memory) {
   out.Line("allocator_frag_ratio:{:.2f}", Ratio(memory.active, memory.allocated));
   out.Field("allocator_frag_bytes", Difference(memory.active, memory.allocated));
@@ -58,15 +52,16 @@ void MemorySection(Writer& out) {
   out.Field("allocator_active", memory.active);
   out.Field("allocator_resident", memory.resident);
   Bytes(out, "total_system_memory", memory.system_total);
-  Bytes(out, "used_memory_lua", 0);
-  out.Fields({"used_memory_vm_eval", "used_memory_scripts_eval", "number_of_cached_scripts",
-              "number_of_functions", "number_of_libraries", "used_memory_vm_functions"},
+  out.Fields({"used_memory_lua", "used_memory_vm_eval"}, "0");
+  out.Field("used_memory_lua_human", "0B");
+  out.Fields({"used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions",
+              "number_of_libraries", "used_memory_vm_functions"},
              "0");
   Bytes(out, "used_memory_vm_total", 0);
   out.Field("used_memory_functions", 0);
   Bytes(out, "used_memory_scripts", 0);
   Bytes(out, "maxmemory", settings.maxmemory);
-  out.Field("maxmemory_policy", PolicyName(out.server));
+  out.Field("maxmemory_policy", out.Setting("maxmemory-policy"));
   Overheads(out, memory);
   out.Fields({"mem_not_counted_for_evict", "mem_replication_backlog",
               "mem_total_replication_buffers", "mem_clients_slaves"},

@@ -35,7 +35,12 @@ struct Writer {
   void Fields(std::initializer_list<std::string_view> names, std::string_view value) {
     for (const std::string_view name : names) Field(name, value);
   }
-  uint64_t Total(engine::Counter engine::LaneStats::* counter) const {
+  // A setting as CONFIG GET shows it.
+  std::string Setting(std::string_view name) const {
+    const auto found = server.config().Get({&name, 1});
+    return found.empty() ? std::string() : found[0].second;
+  }
+  uint64_t Total(engine::Counter engine::LaneStats::*counter) const {
     return engine.Total(counter);
   }
 };

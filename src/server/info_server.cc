@@ -109,9 +109,9 @@ void ClientsSection(Writer& out) {
 
 // Nothing is written to disk yet: changes count from the start.
 void PersistenceSection(Writer& out) {
-  out.Fields({"loading", "async_loading", "current_cow_peak", "current_cow_size",
-              "current_cow_size_age"},
-             "0");
+  out.Fields(
+      {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"},
+      "0");
   out.Field("current_fork_perc", "0.00");
   out.Fields({"current_save_keys_processed", "current_save_keys_total"}, "0");
   out.Field("rdb_changes_since_last_save", out.engine.Dirty());
@@ -119,10 +119,10 @@ void PersistenceSection(Writer& out) {
   out.Field("rdb_last_save_time", out.server.start_unix_ms() / 1000);
   out.Field("rdb_last_bgsave_status", "ok");
   out.Fields({"rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"}, "-1");
-  out.Fields({"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired",
-              "rdb_last_load_keys_loaded", "aof_enabled", "aof_rewrite_in_progress",
-              "aof_rewrite_scheduled"},
-             "0");
+  out.Fields(
+      {"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
+       "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"},
+      "0");
   out.Fields({"aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"}, "-1");
   out.Field("aof_last_bgrewrite_status", "ok");
   out.Fields({"aof_rewrites", "aof_rewrites_consecutive_failures"}, "0");
@@ -138,9 +138,9 @@ void ReplicationSection(Writer& out) {
   out.Field("master_replid2", std::string(40, '0'));
   out.Field("master_repl_offset", 0);
   out.Field("second_repl_offset", -1);
-  out.Fields({"repl_backlog_active", "repl_backlog_size", "repl_backlog_first_byte_offset",
-              "repl_backlog_histlen"},
-             "0");
+  out.Field("repl_backlog_active", 0);
+  out.Field("repl_backlog_size", out.Setting("repl-backlog-size"));
+  out.Fields({"repl_backlog_first_byte_offset", "repl_backlog_histlen"}, "0");
 }
 
 void CpuSection(Writer& out) {
@@ -177,9 +177,8 @@ void SavaSection(Writer& out) {
   const keyspace::Keyspace& keyspace = out.engine.keyspace();
   out.Field("threads", threads);
   out.Field("loop_rounds", out.Total(&LaneStats::loop_rounds));
-  out.Line("loop_busy_percent:{:.2f}",
-           static_cast<double>(out.Total(&LaneStats::loop_busy_nanos)) * 100 /
-               (up_nanos * static_cast<double>(threads)));
+  out.Line("loop_busy_percent:{:.2f}", static_cast<double>(out.Total(&LaneStats::loop_busy_nanos)) *
+                                           100 / (up_nanos * static_cast<double>(threads)));
   out.Line("loop_stall_p50_us:{:.3f}", rounds.Percentile(50));
   out.Line("loop_stall_p99_us:{:.3f}", rounds.Percentile(99));
   out.Line("loop_stall_p99.9_us:{:.3f}", rounds.Percentile(99.9));

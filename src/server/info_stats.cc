@@ -82,12 +82,12 @@ int64_t AverageTtl(Writer& out, int db) {
 void StatsSection(Writer& out) {
   Traffic(out);
   Keys(out);
-  out.Fields({"latest_fork_usec", "total_forks", "migrate_cached_sockets",
-              "slave_expires_tracked_keys", "active_defrag_hits", "active_defrag_misses",
-              "active_defrag_key_hits", "active_defrag_key_misses", "total_active_defrag_time",
-              "current_active_defrag_time", "tracking_total_keys", "tracking_total_items",
-              "tracking_total_prefixes"},
-             "0");
+  out.Fields(
+      {"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
+       "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
+       "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time",
+       "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"},
+      "0");
   out.Field("unexpected_error_replies", out.Total(&LaneStats::unexpected_errors));
   out.Field("total_error_replies", out.Total(&LaneStats::error_replies));
   out.Field("dump_payload_sanitizations", 0);

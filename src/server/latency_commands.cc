@@ -20,7 +20,9 @@ using commands::Context;
 using engine::EngineContext;
 using Series = engine::LatencyMonitor::Series;
 
-engine::LatencyMonitor& MonitorOf(Context& ctx) { return EngineContext::Of(ctx).engine().latency(); }
+engine::LatencyMonitor& MonitorOf(Context& ctx) {
+  return EngineContext::Of(ctx).engine().latency();
+}
 
 void Latest(Context& ctx) {
   const std::vector<Series> all = MonitorOf(ctx).All();
@@ -70,7 +72,8 @@ std::string Diagnosis(const Series& series, int64_t now_seconds) {
   }
   const auto period = static_cast<double>(now_seconds - series.samples.front().unix_time) / count;
   return fmt::format(
-      "{}: {} spikes, {:.0f} ms on average (mean deviation {:.0f} ms), one in {:.2f} seconds, worst "
+      "{}: {} spikes, {:.0f} ms on average (mean deviation {:.0f} ms), one in {:.2f} seconds, "
+      "worst "
       "ever {} ms.\n",
       series.event, series.samples.size(), average, deviation / count, period, series.max);
 }

@@ -9,7 +9,8 @@ A table (cases/*.txt) consists of sections that each begin on empty databases wi
       7.2 reply of Redis 7.2, where it differs: expected of Sava instead; any of several such lines
     2> COMMAND …              the same over a second connection of the section
 
-`python3 tests/e2e/cases.py FILE…` fills in and renews the 7.0 replies by asking a stock redis-server.
+`python3 tests/e2e/cases.py FILE…` fills in and renews the 7.0 replies by asking a stock
+redis-server.
 """
 
 import os

@@ -87,8 +87,11 @@ def redis_cli_one_shot(context):
 @test()
 def redis_cli_script(context):
     """Commands on standard input, a transaction and a switch of protocol among them."""
-    script = b"SET a 1\nMULTI\nINCR a\nGET a\nEXEC\nSELECT 2\nSET b 2\nDBSIZE\nHELLO 3\nGET nope\nECHO end\n"
-    outputs = [cli(context, server=server, stdin=script) for server in (context.stock, context.sut)]
+    script = b"SET a 1\nMULTI\nINCR a\nGET a\nEXEC\nSELECT 2\nSET b 2\nDBSIZE\n"
+    script += b"HELLO 3\nGET nope\nECHO end\n"
+    outputs = [
+        cli(context, server=server, stdin=script) for server in (context.stock, context.sut)
+    ]
     keep = [re.sub(r"(?m)^(version|id)\n.*\n", "", text) for text in outputs]
     keep = [re.sub(r"(version|id) .*\n", "", text) for text in keep]
     eq(keep[1].encode(), keep[0].encode())
@@ -97,7 +100,12 @@ def redis_cli_script(context):
 @test()
 def redis_cli_url_and_stdin_argument(context):
     url = "redis://127.0.0.1:%d/4" % context.sut.port
-    eq(run([need("redis-cli", "redis-tools"), "-u", url, "-x", "SET", "from-stdin"], stdin=b"body"), "OK\n")
+    eq(
+        run(
+            [need("redis-cli", "redis-tools"), "-u", url, "-x", "SET", "from-stdin"], stdin=b"body"
+        ),
+        "OK\n",
+    )
     eq(cli(context, "-n", "4", "GET", "from-stdin"), "body\n")
 
 
@@ -115,7 +123,9 @@ def redis_cli_pipe(context):
 
 @test()
 def redis_cli_scan(context):
-    context.client().pipeline([("SET", "user:%d" % i, "v") for i in range(1000)] + [("SET", "x", "v")])
+    context.client().pipeline(
+        [("SET", "user:%d" % i, "v") for i in range(1000)] + [("SET", "x", "v")]
+    )
     lines = cli(context, "--scan", "--pattern", "user:*").split()
     eq(len(lines), 1000)
     eq(len(set(lines)), 1000)
@@ -178,7 +188,19 @@ def redis_cli_password(context):
     server = context.start("--requirepass", "secret")
     check("NOAUTH" in cli(context, "PING", server=server, expect=None), "no password asked")
     eq(cli(context, "-a", "secret", "--no-auth-warning", "PING", server=server), "PONG\n")
-    eq(cli(context, "--user", "default", "--pass", "secret", "--no-auth-warning", "PING", server=server), "PONG\n")
+    eq(
+        cli(
+            context,
+            "--user",
+            "default",
+            "--pass",
+            "secret",
+            "--no-auth-warning",
+            "PING",
+            server=server,
+        ),
+        "PONG\n",
+    )
 
 
 def benchmark(context, *arguments):
@@ -196,9 +218,13 @@ def redis_benchmark(context):
 
 @test(timeout=90)
 def redis_benchmark_pipelines_and_threads(context):
-    text = benchmark(context, "-t", "set,get", "-q", "-n", "50000", "-P", "16", "-r", "1000", "-d", "100")
+    text = benchmark(
+        context, "-t", "set,get", "-q", "-n", "50000", "-P", "16", "-r", "1000", "-d", "100"
+    )
     eq(text.count("requests per second"), 2, text)
-    text = benchmark(context, "-t", "set,incr", "-q", "-n", "30000", "--threads", "2", "-c", "10", "-P", "8")
+    text = benchmark(
+        context, "-t", "set,incr", "-q", "-n", "30000", "--threads", "2", "-c", "10", "-P", "8"
+    )
     eq(text.count("requests per second"), 2, text)
     text = benchmark(context, "-q", "-n", "2000", "-3", "GETRANGE", "key:__rand_int__", "0", "3")
     check("requests per second" in text, text)

@@ -4,27 +4,25 @@ import resp
 from harness import check, eq, test
 
 REQUIRED = """
-append bitcount bitfield bitfield_ro bitop bitpos decr decrby get getbit getdel getex getrange getset incr
-incrby incrbyfloat lcs mget mset msetnx psetex set setbit setex setnx setrange strlen substr
-copy dbsize del dump exists expire expireat expiretime flushall flushdb keys move object persist pexpire
-pexpireat pexpiretime pttl randomkey rename renamenx restore scan swapdb touch ttl type unlink
-discard exec multi unwatch watch
-psubscribe publish pubsub punsubscribe spublish ssubscribe subscribe sunsubscribe unsubscribe
-acl auth client cluster command config debug echo hello info latency memory module monitor ping quit reset
-select shutdown slowlog time wait readonly readwrite asking lastsave
+append bitcount bitfield bitfield_ro bitop bitpos decr decrby get getbit getdel getex getrange
+getset incr incrby incrbyfloat lcs mget mset msetnx psetex set setbit setex setnx setrange
+strlen substr copy dbsize del dump exists expire expireat expiretime flushall flushdb keys move
+object persist pexpire pexpireat pexpiretime pttl randomkey rename renamenx restore scan swapdb
+touch ttl type unlink discard exec multi unwatch watch psubscribe publish pubsub punsubscribe
+spublish ssubscribe subscribe sunsubscribe unsubscribe acl auth client cluster command config
+debug echo hello info latency memory module monitor ping quit reset select shutdown slowlog time
+wait readonly readwrite asking
 """.split()
 REQUIRED_SUBCOMMANDS = """
-object|encoding object|freq object|help object|idletime object|refcount
-client|getname client|help client|id client|info client|kill client|list client|no-evict client|pause
-client|reply client|setname client|unpause
-config|get config|set config|rewrite config|resetstat config|help
-command|count command|docs command|getkeys command|getkeysandflags command|info command|list command|help
-slowlog|get slowlog|len slowlog|reset slowlog|help
-latency|doctor latency|graph latency|help latency|histogram latency|history latency|latest latency|reset
+object|encoding object|freq object|help object|idletime object|refcount client|getname
+client|help client|id client|info client|kill client|list client|no-evict client|pause
+client|reply client|setname client|unpause config|get config|set config|rewrite config|resetstat
+config|help command|count command|docs command|getkeys command|getkeysandflags command|info
+command|list command|help slowlog|get slowlog|len slowlog|reset slowlog|help latency|doctor
+latency|graph latency|help latency|histogram latency|history latency|latest latency|reset
 memory|doctor memory|help memory|malloc-stats memory|purge memory|stats memory|usage
 pubsub|channels pubsub|help pubsub|numpat pubsub|numsub pubsub|shardchannels pubsub|shardnumsub
-acl|cat acl|getuser acl|help acl|list acl|users acl|whoami
-module|list
+acl|cat acl|getuser acl|help acl|list acl|users acl|whoami module|list
 """.split()
 # Flags that Redis 7.2 knows and 7.0 does not.
 NEWER_FLAGS = {b"touches_arbitrary_keys", b"touches-arbitrary-keys"}

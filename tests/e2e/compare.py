@@ -77,11 +77,20 @@ RULES = {
 OBJECT_RULES = {b"IDLETIME": _near(1), b"REFCOUNT": _positive}
 
 
+def _cut_at_nul(args, expected, actual):
+    """Redis's error texts end at a NUL byte of an echoed argument; ours need not."""
+    if not any(b"\x00" in arg for arg in args):
+        return False
+    return resp.is_error(expected) and resp.is_error(actual) and expected[:16] == actual[:16]
+
+
 def replies_match(args, expected, actual):
     if expected == actual or unordered(expected) == unordered(actual):
         return True
     if not args:
         return False
+    if _cut_at_nul(args, expected, actual):
+        return True
     rule = RULES.get(args[0].upper())
     if args[0].upper() == b"OBJECT" and len(args) > 1:
         rule = OBJECT_RULES.get(args[1].upper())

@@ -34,7 +34,9 @@ def counters_lose_nothing(context):
 
     def work(number, client, rng):
         for _ in range(count // 50):
-            client.pipeline([("INCR", "one"), ("INCRBY", "two", "3"), ("APPEND", "text", "x")] * 50)
+            client.pipeline(
+                [("INCR", "one"), ("INCRBY", "two", "3"), ("APPEND", "text", "x")] * 50
+            )
 
     workers(context, work)
     client = context.client()
@@ -74,7 +76,9 @@ def transfers_in_transactions_conserve_the_sum(context):
         for _ in range(count):
             a, b = rng.sample(accounts, 2)
             amount = str(rng.randint(1, 50))
-            replies = client.pipeline([("MULTI",), ("DECRBY", a, amount), ("INCRBY", b, amount), ("EXEC",)])
+            replies = client.pipeline(
+                [("MULTI",), ("DECRBY", a, amount), ("INCRBY", b, amount), ("EXEC",)]
+            )
             check(type(replies[3]) is list and len(replies[3]) == 2, resp.show(replies))
 
     workers(context, work)
@@ -163,11 +167,15 @@ def no_write_skew_interleaved(context):
         mine, other = ("a", "b") if number % 2 else ("b", "a")
         taken = 0
         while time.monotonic() < deadline:
-            client.call("WATCH", other, mine) if rng.random() < 0.5 else client.call("WATCH", other)
+            client.call("WATCH", other, mine) if rng.random() < 0.5 else client.call(
+                "WATCH", other
+            )
             if client.call("GET", other) != b"0" or client.call("GET", mine) != b"0":
                 client.call("UNWATCH")
                 continue
-            reply = client.pipeline([("MULTI",), ("SET", mine, "1"), ("MGET", "a", "b"), ("EXEC",)])[3]
+            reply = client.pipeline(
+                [("MULTI",), ("SET", mine, "1"), ("MGET", "a", "b"), ("EXEC",)]
+            )[3]
             if resp.is_null(reply):
                 continue
             state = reply[1]
@@ -192,7 +200,10 @@ def mset_and_mget_are_atomic(context):
             if number % 2:
                 value = "%d:%d" % (number, index)
                 order = rng.sample(names, len(names))
-                eq(client.call("MSET", *[part for name in order for part in (name, value)]), resp.OK)
+                eq(
+                    client.call("MSET", *[part for name in order for part in (name, value)]),
+                    resp.OK,
+                )
             else:
                 values = client.call("MGET", *rng.sample(names, len(names)))
                 check(len(set(values)) == 1, "MGET saw half an MSET: %s" % values)
@@ -231,14 +242,19 @@ def whole_database_commands_among_others(context):
     def work(number, client, rng):
         for index in range(count):
             if number == 0:
-                client.call(*rng.choice([("FLUSHDB",), ("SWAPDB", "0", "1"), ("FLUSHALL", "ASYNC")]))
+                client.call(
+                    *rng.choice([("FLUSHDB",), ("SWAPDB", "0", "1"), ("FLUSHALL", "ASYNC")])
+                )
             elif number == 1:
                 keys = client.call("KEYS", "*")
                 check(sorted(keys) in ([], [b"p", b"q"]), "KEYS saw half an MSET: %s" % keys)
                 check(client.call("RANDOMKEY") in (b"p", b"q", resp.NIL, resp.NULL), "RANDOMKEY")
             elif number == 2:
                 values = client.call("MGET", "p", "q")
-                check(values[0] == values[1] or resp.is_null(values[0]) == resp.is_null(values[1]), "MGET")
+                check(
+                    values[0] == values[1] or resp.is_null(values[0]) == resp.is_null(values[1]),
+                    "MGET",
+                )
                 check(values[0] == values[1], "MGET saw two states: %s" % values)
             else:
                 eq(client.call("MSET", "p", index, "q", index), resp.OK)
@@ -307,7 +323,9 @@ def rename_never_loses_the_key(context):
                 eq(values, [b"payload"], "MGET saw the key twice or not at all")
             else:
                 reply = mine.call("RENAME", *rng.sample(names, 2))
-                check(reply == resp.OK or resp.is_error(reply, "ERR no such key"), resp.show(reply))
+                check(
+                    reply == resp.OK or resp.is_error(reply, "ERR no such key"), resp.show(reply)
+                )
 
     workers(context, work)
     eq([v for v in client.call("MGET", *names) if not resp.is_null(v)], [b"payload"])
@@ -338,7 +356,9 @@ def scan_finds_what_stays(context):
         while time.monotonic() < deadline:
             size = rng.choice([1000, 10000, 40000])
             for start in range(0, size, 1000):
-                mine.pipeline([("SET", "w%d:%d" % (number, i), "v") for i in range(start, start + 1000)])
+                mine.pipeline(
+                    [("SET", "w%d:%d" % (number, i), "v") for i in range(start, start + 1000)]
+                )
             for start in range(0, size, 1000):
                 mine.call("UNLINK", *["w%d:%d" % (number, i) for i in range(start, start + 1000)])
             rounds += 1
@@ -347,7 +367,9 @@ def scan_finds_what_stays(context):
     def scan(number, mine, rng):
         rounds = 0
         while time.monotonic() < deadline or rounds == 0:
-            options = rng.choice([("COUNT", "10"), ("COUNT", "100"), ("COUNT", "1000"), ("MATCH", "stays:*")])
+            options = rng.choice(
+                [("COUNT", "10"), ("COUNT", "100"), ("COUNT", "1000"), ("MATCH", "stays:*")]
+            )
             if options[0] == "MATCH":
                 options += ("COUNT", "500")
             missing = stays - scan_all(mine, *options)
@@ -395,13 +417,15 @@ def configuration_among_writers(context):
             if number == 0:
                 client.call("CONFIG", "SET", "maxmemory-samples", str(rng.randint(1, 10)))
                 check(len(client.call("CONFIG", "GET", "*")) >= 20, "CONFIG GET")
-                check(bytes(client.call("CLIENT", "LIST")).count(b"id=") >= 4, "CLIENT LIST")
+                check(b" cmd=client|list " in bytes(client.call("CLIENT", "LIST")), "CLIENT LIST")
                 check(b"# Server" in bytes(client.call("INFO", "everything")), "INFO")
                 with context.sut.client() as victim:
                     number_of = victim.call("CLIENT", "ID")
                     eq(client.call("CLIENT", "KILL", "ID", number_of), 1)
             else:
-                client.pipeline([("INCR", "n"), ("GET", "n"), ("SET", "k%d" % rng.randrange(100), "v")] * 20)
+                client.pipeline(
+                    [("INCR", "n"), ("GET", "n"), ("SET", "k%d" % rng.randrange(100), "v")] * 20
+                )
             done += 1
         return done
 
@@ -416,7 +440,9 @@ def many_connections(context):
     clients = [context.client() for _ in range(500)]
     for round_ in range(3):
         for number, client in enumerate(clients):
-            client.raw(resp.encode("SET", "c%d" % number, round_) + resp.encode("GET", "c%d" % number))
+            client.raw(
+                resp.encode("SET", "c%d" % number, round_) + resp.encode("GET", "c%d" % number)
+            )
         for client in clients:
             eq([client.recv(), client.recv()], [resp.OK, str(round_).encode()])
     eq(context.client().call("DBSIZE"), 500)

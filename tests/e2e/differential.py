@@ -1,8 +1,9 @@
-"""The same random command streams to stock Redis and to the server under test; every reply compared.
+"""The same random command streams to stock Redis and to the server under test, replies compared.
 
-A stream runs over two connections to each server, in RESP2 or RESP3. At its end the whole contents of
-the databases are compared. When replies differ the stream is replayed and shortened, and the shortest
-one found is printed; the run goes on with the next stream, so that one run lists several deviations.
+A stream runs over two connections to each server, in RESP2 or RESP3. At its end the whole contents
+of the databases are compared. When replies differ the stream is replayed and shortened, and the
+shortest one found is printed; the run goes on with the next stream, so that one run lists several
+deviations.
 The seed is printed by run.py; the same --seed gives the same streams.
 """
 
@@ -102,7 +103,9 @@ class Run:
                     start += 1
                     continue
                 end = start + 1
-                while end < len(items) and self._joins(items[start], items[end]) and end - start < 60:
+                while (
+                    end < len(items) and self._joins(items[start], items[end]) and end - start < 60
+                ):
                     end += 1
                 self._batch(start, items[start:end], *sides)
                 start = end

@@ -70,7 +70,11 @@ def expiry_follows_the_key(context):
         client.call("MOVE", "c", "3")
         client.call("SELECT", "3")
         eq(client.call("PEXPIRETIME", "c"), 4102444800000)
-        for command in (("APPEND", "c", "1"), ("SETRANGE", "c", "0", "9"), ("SETBIT", "c", "1", "1")):
+        for command in (
+            ("APPEND", "c", "1"),
+            ("SETRANGE", "c", "0", "9"),
+            ("SETBIT", "c", "1", "1"),
+        ):
             client.call(*command)
             eq(client.call("PEXPIRETIME", "c"), 4102444800000, command[0] + " keeps the time")
         for command in (("SET", "c", "1"), ("GETSET", "c", "1"), ("MSET", "c", "2")):

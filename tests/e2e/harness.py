@@ -1,7 +1,7 @@
 """What every module of the outside test-suite stands on: servers, test registration, helpers.
 
-A test is a function with the decorator @test() that takes a Context. It fails by raising (eq, check)
-or by notes (context.same, context.expect), which let one test report several deviations at once.
+A test is a function with the decorator @test() that takes a Context. It fails by raising (eq,
+check) or by notes (context.same, context.expect), which let one test report several deviations.
 Every process started here is ended by its own id; PR_SET_PDEATHSIG ends it even if the runner dies.
 Waiting is always `until(condition)` with a generous bound, never a fixed sleep followed by a claim.
 """
@@ -136,9 +136,7 @@ class Server:
             self.stop()
             if b"in use" not in log:
                 break
-        raise Failure(
-            "%s did not start: %s" % (self.name, log.decode("utf-8", "replace")[-1500:])
-        )
+        raise Failure("%s did not start: %s" % (self.name, log.decode("utf-8", "replace")[-1500:]))
 
     def spawn(self, line):
         with open(self.log_path, "wb") as log:
@@ -305,7 +303,10 @@ class Context:
     def start(self, *options, binary=None, **more):
         """Another server of the kind under test (or of `binary`), ended with the test."""
         server = Server(
-            binary or self.options.server, options, more.pop("threads", self.options.threads), **more
+            binary or self.options.server,
+            options,
+            more.pop("threads", self.options.threads),
+            **more
         )
         self._closers.callback(self._end, server)
         return server.start()

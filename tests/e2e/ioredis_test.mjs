@@ -73,7 +73,7 @@ async function publishing() {
   const done = new Promise((resolve) => {
     const check = () => messages.length === 100 && patterned.length === 100 && resolve();
     subscriber.on("message", (channel, text) => messages.push([channel, text]) && check());
-    subscriber.on("pmessage", (pattern, channel, text) => patterned.push([pattern, text]) && check());
+    subscriber.on("pmessage", (pattern, _, text) => patterned.push([pattern, text]) && check());
   });
   assert.equal(await subscriber.subscribe("news"), 1);
   assert.equal(await subscriber.psubscribe("n*"), 2);

@@ -111,8 +111,8 @@ def configuration_file(context):
         file.write("maxmemory-samples 7\ntimeout 11\n")
     path = config_file(
         context,
-        "# remark\n\n   timeout 10   \nMAXMEMORY 20mb\nmaxmemory-policy \"allkeys-lru\"\n"
-        "include %s\nrequirepass \"a b\\x41\"\nclient-output-buffer-limit pubsub 1mb 2mb 3\n"
+        '# remark\n\n   timeout 10   \nMAXMEMORY 20mb\nmaxmemory-policy "allkeys-lru"\n'
+        'include %s\nrequirepass "a b\\x41"\nclient-output-buffer-limit pubsub 1mb 2mb 3\n'
         "notify-keyspace-events KEA\nslowlog-max-len 5\n" % included,
     )
     server = context.start("--slowlog-max-len", "6", config=path)
@@ -204,7 +204,9 @@ def settings_that_promise_safety_are_refused(context):
 def log_and_pid_file(context):
     folder = context.temp_dir()
     log, pid = os.path.join(folder, "log"), os.path.join(folder, "pid")
-    server = Server(context.options.server, ("--logfile", log, "--pidfile", pid), context.options.threads)
+    server = Server(
+        context.options.server, ("--logfile", log, "--pidfile", pid), context.options.threads
+    )
     context.at_end(server.remove_files)
     context.at_end(server.stop)
     from harness import READY, free_port

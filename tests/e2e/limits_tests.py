@@ -1,4 +1,4 @@
-"""Limits and doors: passwords, maxclients, timeout, buffers, bulk length, unix socket, addresses."""
+"""Limits and doors: passwords, maxclients, timeout, buffers, lengths, unix socket, addresses."""
 
 import os
 import socket
@@ -12,7 +12,10 @@ from harness import SLOW, Skip, check, eq, test, until
 @test()
 def password(context):
     """Both servers with requirepass: every answer to the stranger and to the friend is the same."""
-    servers = [context.start_stock("--requirepass", "secret"), context.start("--requirepass", "secret")]
+    servers = [
+        context.start_stock("--requirepass", "secret"),
+        context.start("--requirepass", "secret"),
+    ]
     for proto in (2, 3):
         clients = [context.client(server) for server in servers]
         lines = [
@@ -236,7 +239,9 @@ def only_a_unix_socket(context):
     import harness
 
     path = os.path.join(context.temp_dir(), "sock")
-    server = harness.Server(context.options.server, ("--unixsocket", path), context.options.threads)
+    server = harness.Server(
+        context.options.server, ("--unixsocket", path), context.options.threads
+    )
     context.at_end(server.remove_files)
     context.at_end(server.stop)
     server.spawn(server.command_line(0))

@@ -1,14 +1,12 @@
 """maxmemory: the eight policies, errors when nothing may be evicted, changes at run time.
 
-Each test has a server of its own. How much memory a key takes is the server's affair; what counts is
-that used_memory stays near the limit, who may be evicted, and who tends to survive.
+Each test has a server of its own. How much memory a key takes is the server's affair; what counts
+is that used_memory stays near the limit, who may be evicted, and who tends to survive.
 """
 
 import resp
 from harness import check, eq, parse_info, test, until
 
-POLICIES = """noeviction allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random
-volatile-ttl""".split()
 VALUE = b"v" * 1000
 ROOM = 8 << 20
 OOM = b"OOM command not allowed when used memory > 'maxmemory'."
@@ -51,7 +49,9 @@ def fill(client, prefix, count, *options):
     """Writes keys of 1000 bytes; returns how many were refused."""
     refused = 0
     for start in range(0, count, 50):
-        commands = [("SET", "%s%d" % (prefix, i), VALUE) + options for i in range(start, start + 50)]
+        commands = [
+            ("SET", "%s%d" % (prefix, i), VALUE) + options for i in range(start, start + 50)
+        ]
         for reply in client.pipeline(commands):
             if reply != resp.OK:
                 eq(reply, resp.Error(OOM))

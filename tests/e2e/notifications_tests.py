@@ -128,7 +128,9 @@ def compare_events(context, flags, lines, proto=2):
         return expected
     for line_events in zip_longest(expected, actual):
         if line_events[0] != line_events[1]:
-            index = [i for i, pair in enumerate(zip_longest(expected, actual)) if pair[0] != pair[1]][0]
+            index = [
+                i for i, pair in enumerate(zip_longest(expected, actual)) if pair[0] != pair[1]
+            ][0]
             context.note(
                 "flags %s: event %d differs\n    stock %s\n    sut   %s"
                 % (flags, index, expected[index : index + 4], actual[index : index + 4])
@@ -167,7 +169,21 @@ def resp3_events(context):
 @test()
 def classes(context):
     """Each class of events alone, keyspace and keyevent alone, new keys and misses."""
-    for flags in ("K$", "E$", "Kg", "Eg", "KE", "A", "KEx", "KEn", "KEm", "KEAn", "KEAm", "KEgn", ""):
+    for flags in (
+        "K$",
+        "E$",
+        "Kg",
+        "Eg",
+        "KE",
+        "A",
+        "KEx",
+        "KEn",
+        "KEm",
+        "KEAn",
+        "KEAm",
+        "KEgn",
+        "",
+    ):
         compare_events(context, flags, STRING_COMMANDS)
         compare_events(context, flags, GENERIC_COMMANDS)
         for server in (context.stock, context.sut):

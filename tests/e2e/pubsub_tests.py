@@ -1,4 +1,4 @@
-"""Publish and subscribe in both protocols, shard channels, introspection, and order for everyone."""
+"""Publish and subscribe in both protocols, shard channels, introspection, order for everyone."""
 
 import time
 
@@ -111,7 +111,10 @@ def introspection(context):
         other = context.client(server)
         eq(sorted(other.call("PUBSUB", "CHANNELS")), [b"all", b"only0", b"only1", b"only2"])
         eq(sorted(other.call("PUBSUB", "CHANNELS", "only[01]")), [b"only0", b"only1"])
-        eq(other.call("PUBSUB", "NUMSUB", "all", "only1", "none"), [b"all", 3, b"only1", 1, b"none", 0])
+        eq(
+            other.call("PUBSUB", "NUMSUB", "all", "only1", "none"),
+            [b"all", 3, b"only1", 1, b"none", 0],
+        )
         line = other.call("CLIENT", "LIST", "TYPE", "pubsub").decode().strip().split("\n")
         eq(len(line), 3)
         check(" sub=2 psub=0 " in line[0], line[0])

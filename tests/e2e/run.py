@@ -3,8 +3,8 @@
 
     tests/e2e/run.py [--server PATH] [--only NAME] [--seconds N] [--seed S] [--threads N] [--long]
 
-See docs/testing.md. The last line is `N passed, N failed` (`, N skipped` follows when there are any);
-the exit code is 1 when a test failed.
+See docs/testing.md. The last line is `N passed, N failed` (`, N skipped` follows when there are
+any); the exit code is 1 when a test failed.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import random
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 
@@ -173,6 +174,12 @@ class Runner:
             self.failed.append(name)
 
 
+def own_copy(binary):
+    """A copy of the binary, so that a build meanwhile does not disturb the run."""
+    folder = tempfile.mkdtemp(prefix="sava-e2e-bin-")
+    return shutil.copy2(binary, folder)
+
+
 def wait_for_departures(server):
     """Gives the server a moment to notice that the previous test's clients have left."""
     deadline = time.monotonic() + 2 * harness.SLOW
@@ -186,9 +193,12 @@ def wait_for_departures(server):
 def where(failure):
     frames = traceback.extract_tb(failure.__traceback__)
     here = os.path.dirname(os.path.abspath(__file__))
-    frames = [f for f in frames if f.filename.startswith(here) and not f.filename.endswith("run.py")]
+    frames = [
+        f for f in frames if f.filename.startswith(here) and not f.filename.endswith("run.py")
+    ]
     return " < ".join(
-        "%s:%d %s" % (os.path.basename(f.filename), f.lineno, f.name) for f in reversed(frames[-4:])
+        "%s:%d %s" % (os.path.basename(f.filename), f.lineno, f.name)
+        for f in reversed(frames[-4:])
     )
 
 
@@ -226,11 +236,12 @@ def main():
         print("0 passed, 1 failed")
         return 1
     arguments.server = os.path.abspath(arguments.server)
+    copy = own_copy(arguments.server)
     seed = arguments.seed if arguments.seed is not None else random.randrange(1 << 32)
     options = harness.Options(
-        arguments.server, arguments.stock, arguments.threads, seed, arguments.seconds, arguments.long
+        copy, arguments.stock, arguments.threads, seed, arguments.seconds, arguments.long
     )
-    print("server %s, stock %s, seed %s" % (options.server, options.stock, seed))
+    print("server %s, stock %s, seed %s" % (arguments.server, options.stock, seed))
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_term)
     runner = Runner(options)
@@ -243,6 +254,7 @@ def main():
             runner.report("run.clean_end", "FAIL", 0.0, [problem], [])
     finally:
         runner.stop_servers()
+        shutil.rmtree(os.path.dirname(copy), ignore_errors=True)
     if runner.failed:
         print("failed (seed %s):" % seed)
         for name in runner.failed:

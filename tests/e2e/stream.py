@@ -11,15 +11,18 @@ and shortened:
 
 The last three are left out while the connection is in a transaction.
 
-What would depend on the clock is kept apart: relative times are multiples of 100 s that never repeat
-within a stream, absolute ones are far in the future or long past, and a SET with a time in the past
-is followed by a read of the key, since before it Redis itself leaves open whether the key is counted.
+What would depend on the clock is kept apart: relative times are multiples of 100 s that never
+repeat within a stream, absolute ones are far in the future or long past, and a SET with a time in
+the past is followed by a read of the key, since before it Redis itself leaves open whether the key
+is counted.
 """
 
 KEYS = [b"k%d" % i for i in range(10)] + [b"", b"bin\x00\xff key", b"{tag}a", b"long" * 30]
 DATABASES = 4
 FAR_MS = [4102444800000, 4102444800001, 4102444799999, 7258118400000, 32503680000000]
 FAR_S = [4102444800, 4102444801, 7258118400]
+# January 1970; read as a relative time by a corrupted command, still long enough.
+PAST = {"EXAT": "1000000", "PXAT": "1000000000"}
 BAD_INTEGERS = [
     "abc",
     "",
@@ -38,10 +41,10 @@ BAD_INTEGERS = [
 ]
 EDGE_INTEGERS = ["0", "-1", "9223372036854775807", "-9223372036854775808"]
 # No number here is a short time: a corrupted command must not create a key that soon expires.
-GARBAGE = BAD_INTEGERS + EDGE_INTEGERS + ["NX", "GET", "EX", "*", "\x00", "🙂", "COUNT", "REPLACE"]
+GARBAGE = BAD_INTEGERS + EDGE_INTEGERS + ["NX", "GET", "EX", "*", "\x00", "é", "COUNT", "REPLACE"]
 FLOATS = "0.1 0.2 -0.3 1 -1 3.0e3 1e-5 5.0 1.5 100.25 -7 1e10 0 1e17 0.0001 123456.789".split()
 BAD_FLOATS = ["abc", "", " 1", "1 ", "nan", "inf", "-inf", "1e5000", "1,5", "--1"]
-PATTERNS = "* k* k? k[0-4] k[^0-4] [a-z]* bin* \\* k\\1 nope *1 k[5-0] [ ** k** {tag}* l*g".split()
+PATTERNS = "* k* k? k[0-4] k[^0-4] [a-z]* bin* \\* k\\1 nope *1 k[5-0] [ k** {tag}* l*g".split()
 
 
 class Stream:
@@ -97,12 +100,14 @@ class Stream:
         return items
 
     def _finish(self, connection, command, may_corrupt):
-        """An item; a group's later commands stay whole and read the key that the first one wrote."""
+        """An item; a group's later commands stay whole and read the key the first one wrote."""
         args = [a if isinstance(a, bytes) else str(a).encode() for a in command]
         if may_corrupt and self.rng.random() < 0.04:
             args = self._corrupt(args)
         if self.rng.random() < 0.1:
-            args[0] = bytes(self.rng.choice([c, c ^ 32]) if chr(c).isalpha() else c for c in args[0])
+            args[0] = bytes(
+                self.rng.choice([c, c ^ 32]) if chr(c).isalpha() else c for c in args[0]
+            )
         plain = all(a and all(48 <= c <= 122 and c not in b"\\`^[]" for c in a) for a in args)
         if plain and sum(map(len, args)) < 1000 and self.rng.random() < 0.05:
             return (connection, args, "inline")
@@ -206,7 +211,7 @@ class Stream:
             seconds = self.relative.pop() if self.relative else 50000
             return str(seconds if flag == "EX" else seconds * 1000)
         if rng.random() < 0.1:
-            return rng.choice(["1", "1000", "1000000"])
+            return PAST[flag]
         return str(rng.choice(FAR_S if flag == "EXAT" else FAR_MS))
 
     def case(self, word):
@@ -344,7 +349,11 @@ def _key_commands(s):
         key = s.key()
         args = ["RESTORE", key]
         if s.rng.random() < 0.4:
-            args += [s.rng.choice([str(t) for t in FAR_MS] + ["1"]), s.payload(), s.case("ABSTTL")]
+            args += [
+                s.rng.choice([str(t) for t in FAR_MS] + [PAST["PXAT"]]),
+                s.payload(),
+                s.case("ABSTTL"),
+            ]
         else:
             args += [s.rng.choice(["0", "0", "0", s.time("PX"), "-1", "abc"]), s.payload()]
         args += s.some("REPLACE", 0.6)
@@ -366,7 +375,6 @@ def _key_commands(s):
                 ["PING", s.value()],
                 ["ECHO", s.value()],
                 ["GETT", s.key()],
-                ["WAIT", "0", "0"],
                 ["OBJECT"],
                 ["EXEC"],
                 ["DISCARD"],

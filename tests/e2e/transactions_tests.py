@@ -114,7 +114,14 @@ def select_within_a_transaction(context):
     for server in both(context):
         client = context.client(server)
         replies = client.pipeline(
-            [("MULTI",), ("SET", "a", "0"), ("SELECT", "5"), ("SET", "a", "5"), ("EXEC",), ("GET", "a")]
+            [
+                ("MULTI",),
+                ("SET", "a", "0"),
+                ("SELECT", "5"),
+                ("SET", "a", "5"),
+                ("EXEC",),
+                ("GET", "a"),
+            ]
         )
         eq(replies[-2:], [[resp.OK, resp.OK, resp.OK], b"5"], server.name)
         client.pipeline([("MULTI",), ("SELECT", "6"), ("DISCARD",)])

@@ -91,6 +91,7 @@ class FakeContext final : public Context {
   void set_max_string_size(int64_t size) { max_string_size_ = size; }
   void set_lfu_policy(bool lfu) { lfu_ = lfu; }
   void set_command_table(const CommandTable* table) { table_ = table; }
+  void set_type_registry(const types::TypeRegistry* types) { types_ = types; }
   void set_db(int db) { db_ = db; }
   void AddObject(std::string_view key) { SetObject(key, std::make_unique<FakeObject>()); }
 
@@ -314,6 +315,7 @@ class FakeContext final : public Context {
     return random_ = random_ * 6364136223846793005U + 1442695040888963407U;
   }
   const CommandTable& command_table() const override { return *table_; }
+  const types::TypeRegistry* type_registry() const override { return types_; }
 
  private:
   static constexpr size_t kEmbstrLimit = 44;
@@ -425,6 +427,7 @@ class FakeContext final : public Context {
   std::vector<Event> events_;
   std::vector<std::string> effects_;
   const CommandTable* table_ = nullptr;
+  const types::TypeRegistry* types_ = nullptr;
   int64_t changes_ = 0;
   int64_t hits_ = 0;
   int64_t misses_ = 0;

@@ -1,13 +1,18 @@
 // The key family and COMMAND on a FakeContext: replies, notifications, changes, effects.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
+#include "types/object.h"
 #include "types/save.h"
+#include "types/type_registry.h"
 
 namespace sava::commands {
 namespace {
@@ -478,6 +483,66 @@ TEST_F(Keys, RestoreRefusesBadValues) {
     EXPECT_EQ(Run({"RESTORE", "a", "0", payload, "REPLACE"}), "-ERR Bad data format\r\n");
   }
   EXPECT_EQ(context_.StringAt("a"), "old");
+}
+
+// A value of two strings, to see that a registered type needs nothing else.
+class Couple final : public types::Object {
+ public:
+  static constexpr uint8_t kRdbTypes[] = {200};
+
+  Couple(std::string first, std::string second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  static std::unique_ptr<types::Object> Load(uint8_t, types::Reader& in) {
+    std::string first = in.String();
+    std::string second = in.String();
+    if (!in.ok()) return nullptr;
+    return std::make_unique<Couple>(std::move(first), std::move(second));
+  }
+  static const types::TypeInfo& Info() {
+    static constexpr types::TypeInfo kInfo{"couple", kRdbTypes, 1, Load};
+    return kInfo;
+  }
+
+  const types::TypeInfo& type() const override { return Info(); }
+  std::string_view encoding() const override { return "pair"; }
+  size_t size() const override { return 2; }
+  size_t MemoryUsage(size_t) const override { return sizeof(*this); }
+  std::unique_ptr<types::Object> Copy() const override {
+    return std::make_unique<Couple>(first_, second_);
+  }
+  uint8_t rdb_type() const override { return kRdbTypes[0]; }
+  void Save(types::Writer& out) const override {
+    out.String(first_);
+    out.String(second_);
+  }
+  void Digest(const std::function<void(std::string_view)>& add) const override {
+    add(first_);
+    add(second_);
+  }
+
+ private:
+  std::string first_;
+  std::string second_;
+};
+
+TEST_F(Keys, DumpAndRestoreOfARegisteredType) {
+  context_.SetObject("a", std::make_unique<Couple>("one", "22"));
+  std::string dump = Run("DUMP a");
+  const std::string payload =
+      dump.substr(dump.find('\n') + 1, dump.size() - 2 - dump.find('\n') - 1);
+  EXPECT_EQ(payload.substr(0, 7), "\xc8\x03one\xc0\x16");
+  EXPECT_EQ(Run({"RESTORE", "b", "0", payload}), "-ERR Bad data format\r\n");
+  types::TypeRegistry types;
+  ASSERT_TRUE(types.Add(Couple::Info()).ok());
+  context_.set_type_registry(&types);
+  EXPECT_EQ(Run({"RESTORE", "b", "5000", payload}), "+OK\r\n");
+  EXPECT_EQ(Run("TYPE b"), "+couple\r\n");
+  EXPECT_EQ(Run("PTTL b"), ":5000\r\n");
+  EXPECT_EQ(Run("DUMP b"), dump);
+  std::string cut("\xc8\x03one", 5);
+  types::SealDump(&cut);
+  EXPECT_EQ(Run({"RESTORE", "c", "0", cut}), "-ERR Bad data format\r\n");
 }
 
 // ---- COMMAND ----

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "../../fuzz/restore_property.h"
 #include "base/crc.h"
 #include "base/rng.h"
 #include "types/type_registry.h"
@@ -344,6 +348,34 @@ TEST(Writer, HandsOnTheSameBytesInPieces) {
   }
   EXPECT_EQ(pieces, whole);
   EXPECT_GT(calls, 2U);
+}
+
+TEST(RestoreFuzz, CorpusHolds) {
+  const std::filesystem::path corpus =
+      std::filesystem::path(__FILE__).parent_path() / "../../fuzz/corpus/restore";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(CheckRestore(bytes), "") << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 16);
+}
+
+TEST(RestoreFuzz, RandomBytesHold) {
+  constexpr uint64_t kSeed = 4711;
+  base::Rng rng(kSeed);
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes;
+    for (uint64_t i = rng.Below(40); i > 0; --i) {
+      // Half of them bytes that mean something.
+      bytes += rng.Below(2) == 0
+                   ? static_cast<char>(rng.Next())
+                   : "\x00\x01\x02\x05\x3f\x40\x80\x81\xc0\xc1\xc2\xc3"[rng.Below(12)];
+    }
+    ASSERT_EQ(CheckRestore(bytes), "") << "seed " << kSeed << ", round " << round;
+  }
 }
 
 TEST(TypeRegistry, KnowsWhoReadsWhat) {

@@ -1,0 +1,77 @@
+// An engine with a clock that stands still, and clients that talk to it without sockets.
+#pragma once
+
+#include <atomic>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "commands/registry.h"
+#include "engine/engine.h"
+
+namespace sava::engine {
+
+struct TestEngine {
+  explicit TestEngine(size_t lanes) : engine(Prepare(lanes), &settings, &table) {}
+
+  Engine::Options Prepare(size_t lanes) {
+    for (const auto family : commands::AllFamilies()) table.Add(family);
+    table.Add(TransactionCommands());
+    table.Add(PubSubCommands());
+    Engine::Options options;
+    options.lanes = lanes;
+    options.clock = &clock;
+    return options;
+  }
+
+  base::ManualClock clock{1700000000000000};
+  Settings settings;
+  commands::CommandTable table;
+  Engine engine;
+};
+
+struct TestClient {
+  TestClient(TestEngine& owner, size_t lane_index)
+      : test(owner), lane(*owner.engine.lanes()[lane_index]) {
+    client.id = owner.engine.NewClientId();
+    owner.engine.AddClient(lane, client);
+  }
+  ~TestClient() { test.engine.RemoveClient(lane, client); }
+
+  // The reply's bytes; empty when the client has to wait.
+  std::string Run(const std::vector<std::string>& words) {
+    const std::vector<std::string_view> args(words.begin(), words.end());
+    test.engine.Execute(lane, client, args);
+    return TakeOutput();
+  }
+  // Runs again and again while the command is parked for a lock.
+  std::string RunPatiently(const std::vector<std::string>& words) {
+    while (true) {
+      std::string reply = Run(words);
+      if (!client.waiting()) return reply;
+      test.engine.ResumeWaiting(lane);
+      lane.resumed.clear();
+    }
+  }
+  std::string TakeOutput() {
+    std::string text;
+    while (!client.out.empty()) {
+      iovec vectors[16];
+      const size_t count = client.out.Gather(vectors, 16);
+      size_t total = 0;
+      for (size_t i = 0; i < count; ++i) {
+        text.append(static_cast<char*>(vectors[i].iov_base), vectors[i].iov_len);
+        total += vectors[i].iov_len;
+      }
+      client.out.Consume(total);
+    }
+    return text;
+  }
+
+  TestEngine& test;
+  Lane& lane;
+  Client client;
+};
+
+}  // namespace sava::engine

@@ -1,0 +1,164 @@
+// The engine in one process, without sockets: admission, transactions, expiry, eviction.
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine_fixture.h"
+
+namespace sava::engine {
+namespace {
+
+TEST(Engine, RunsCommandsAndReplies) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  EXPECT_EQ(client.Run({"SET", "a", "1"}), "+OK\r\n");
+  EXPECT_EQ(client.Run({"get", "a"}), "$1\r\n1\r\n");
+  EXPECT_EQ(client.Run({"INCR", "a"}), ":2\r\n");
+  EXPECT_EQ(client.Run({"NOSUCH", "x"}),
+            "-ERR unknown command 'NOSUCH', with args beginning with: 'x' \r\n");
+  EXPECT_EQ(client.Run({"GET"}), "-ERR wrong number of arguments for 'get' command\r\n");
+}
+
+TEST(Engine, KeepsExpiryByTheClock) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  client.Run({"SET", "a", "1", "PX", "100"});
+  test.clock.AdvanceMillis(100);
+  EXPECT_EQ(client.Run({"GET", "a"}), "$1\r\n1\r\n");
+  test.clock.AdvanceMillis(1);
+  EXPECT_EQ(client.Run({"GET", "a"}), "$-1\r\n");
+}
+
+TEST(Engine, ExpiresKeysNobodyLooksAt) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  for (int i = 0; i < 1000; ++i) {
+    client.Run({"SET", "k" + std::to_string(i), "v", "PX", "500"});
+  }
+  client.Run({"SET", "stays", "v"});
+  test.clock.AdvanceMillis(2000);
+  for (int i = 0; i < 1000; ++i) test.engine.Upkeep(*test.engine.lanes()[0]);
+  EXPECT_EQ(client.Run({"DBSIZE"}), ":1\r\n");
+}
+
+TEST(Engine, TransactionsAbortOnQueueErrorsAndWatchedChanges) {
+  TestEngine test(1);
+  TestClient a(test, 0);
+  TestClient b(test, 0);
+  a.Run({"MULTI"});
+  EXPECT_EQ(a.Run({"SET", "x", "1"}), "+QUEUED\r\n");
+  EXPECT_EQ(a.Run({"EXEC"}), "*1\r\n+OK\r\n");
+  a.Run({"MULTI"});
+  a.Run({"NOSUCH"});
+  EXPECT_EQ(a.Run({"EXEC"}), "-EXECABORT Transaction discarded because of previous errors.\r\n");
+  a.Run({"WATCH", "x"});
+  b.Run({"SET", "x", "2"});
+  a.Run({"MULTI"});
+  a.Run({"SET", "x", "3"});
+  EXPECT_EQ(a.Run({"EXEC"}), "*-1\r\n");
+  EXPECT_EQ(a.Run({"GET", "x"}), "$1\r\n2\r\n");
+  a.Run({"WATCH", "x"});
+  b.Run({"FLUSHALL"});
+  a.Run({"MULTI"});
+  EXPECT_EQ(a.Run({"EXEC"}), "*-1\r\n");
+}
+
+TEST(Engine, AWatchedKeyThatExpiresCountsAsChanged) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  client.Run({"SET", "x", "1", "PX", "10"});
+  client.Run({"WATCH", "x"});
+  test.clock.AdvanceMillis(50);
+  client.Run({"MULTI"});
+  client.Run({"DBSIZE"});
+  EXPECT_EQ(client.Run({"EXEC"}), "*-1\r\n");
+  // Expired already when it was watched: its removal is no change.
+  client.Run({"SET", "x", "1", "PX", "10"});
+  test.clock.AdvanceMillis(50);
+  client.Run({"WATCH", "x"});
+  TestClient other(test, 0);
+  other.Run({"GET", "x"});
+  client.Run({"MULTI"});
+  client.Run({"DBSIZE"});
+  EXPECT_EQ(client.Run({"EXEC"}), "*1\r\n:0\r\n");
+}
+
+TEST(Engine, EvictsBelowMaxmemoryAndRefusesWithoutEviction) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  const std::string value(200, 'v');
+  test.settings.maxmemory = 4 << 20;
+  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLru;
+  for (int i = 0; i < 40000; ++i) {
+    ASSERT_EQ(client.Run({"SET", "key:" + std::to_string(i), value}), "+OK\r\n");
+  }
+  EXPECT_LT(test.engine.UsedMemory(), (4U << 20) + (1U << 20));
+  EXPECT_GT(test.engine.Total(&LaneStats::evicted), 1000U);
+  test.settings.maxmemory = 1 << 20;
+  test.settings.maxmemory_policy = MaxmemoryPolicy::kNoEviction;
+  EXPECT_EQ(client.Run({"SET", "more", value}),
+            "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+  EXPECT_EQ(client.Run({"DEL", "more"}), ":0\r\n");
+}
+
+TEST(Engine, VolatilePoliciesLeaveKeysWithoutExpiryAlone) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  const std::string value(200, 'v');
+  for (int i = 0; i < 500; ++i) client.Run({"SET", "stays:" + std::to_string(i), value});
+  test.settings.maxmemory = 2 << 20;
+  test.settings.maxmemory_policy = MaxmemoryPolicy::kVolatileTtl;
+  for (int i = 0; i < 20000; ++i) {
+    client.Run({"SET", "goes:" + std::to_string(i), value, "EX", "1000"});
+  }
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(client.Run({"EXISTS", "stays:" + std::to_string(i)}), ":1\r\n");
+  }
+}
+
+TEST(Engine, PausedClientsWaitAndGoOn) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  test.engine.Pause(test.clock.WallMillis() + 1000, true);
+  EXPECT_EQ(client.Run({"GET", "a"}), "$-1\r\n");
+  EXPECT_EQ(client.Run({"SET", "a", "1"}), "");
+  EXPECT_TRUE(client.client.waiting());
+  test.clock.AdvanceMillis(1001);
+  test.engine.ResumeWaiting(*test.engine.lanes()[0]);
+  EXPECT_FALSE(client.client.waiting());
+  EXPECT_EQ(client.Run({"SET", "a", "1"}), "+OK\r\n");
+}
+
+TEST(Engine, JournalsEffectsInTicketOrder) {
+  struct Words final : journal::Sink {
+    void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
+      EXPECT_EQ(ticket, next++);
+      text.push_back(std::to_string(groups) + ":" + std::string(effects));
+    }
+    uint64_t next = 0;
+    std::vector<std::string> text;
+  };
+  TestEngine test(1);
+  Words sink;
+  test.engine.journal().SetSink(&sink);
+  TestClient client(test, 0);
+  client.Run({"SET", "a", "1"});
+  client.Run({"GET", "a"});
+  client.Run({"MULTI"});
+  client.Run({"INCR", "a"});
+  client.Run({"INCR", "b"});
+  client.Run({"EXEC"});
+  client.Run({"SET", "c", "v", "PX", "1000"});
+  test.engine.journal().Flush();
+  test.engine.journal().SetSink(nullptr);
+  ASSERT_EQ(sink.text.size(), 3U);
+  EXPECT_EQ(sink.text[0].substr(0, 2), "1:");
+  EXPECT_EQ(sink.text[1].substr(0, 2), "2:");
+  EXPECT_NE(sink.text[2].find("PXAT"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sava::engine

@@ -55,9 +55,9 @@ std::optional<bits::Operation> OperationNamed(std::string_view name) {
 }
 
 // Reads the bounds that follow BITPOS's bit. False after an error was replied.
-bool BitposRange(Context& context, size_t size, BitRange* range) {
+bool BitposRange(Context& context, BitRange* range) {
   const size_t argc = context.argc();
-  range->end = static_cast<int64_t>(size) - 1;
+  range->end = -1;
   if (argc == 3) return true;
   if (argc > 6) {
     context.Error(errors::kSyntax);
@@ -109,6 +109,8 @@ void Setbit(Context& context) {
     bits::SetField(context.EditString(key, size), offset, 1, static_cast<uint64_t>(bit));
     context.Changed();
     context.Notify(kNotifyString, "setbit", key);
+  } else if (value.form != StringForm::kRaw) {
+    context.EditString(key, bytes.size());  // OBJECT ENCODING tells that it was opened
   }
   context.reply().Int(old);
 }
@@ -124,31 +126,21 @@ void Getbit(Context& context) {
 }
 
 void Bitcount(Context& context) {
-  const Value value = context.Find(context.arg(1), Access::kRead);
-  if (!value) {
-    context.reply().Int(0);
-    return;
-  }
-  if (!context.RequireString(value)) return;
-  NumberText scratch;
-  const std::string_view bytes = StringBytes(value, &scratch);
-  if (context.argc() == 2) {
-    context.reply().Int(static_cast<int64_t>(bits::Count(bytes)));
-    return;
-  }
-  if (context.argc() != 4 && context.argc() != 5) {
+  const size_t argc = context.argc();
+  if (argc == 3 || argc > 5) {
     context.Error(errors::kSyntax);
     return;
   }
   BitRange range;
-  if (!context.IntArg(2, &range.start) || !context.IntArg(3, &range.end)) return;
+  range.end = -1;
+  if (argc >= 4 && (!context.IntArg(2, &range.start) || !context.IntArg(3, &range.end))) return;
+  if (argc == 5 && !UnitArg(context, 4, &range.in_bits)) return;
+  const Value value = context.Find(context.arg(1), Access::kRead);
+  if (!context.RequireString(value)) return;
+  NumberText scratch;
+  const std::string_view bytes = StringBytes(value, &scratch);
   const bool backwards = range.start < 0 && range.end < 0 && range.start > range.end;
-  if (backwards) {
-    context.reply().Int(0);
-    return;
-  }
-  if (context.argc() == 5 && !UnitArg(context, 4, &range.in_bits)) return;
-  const bool any = CutToBits(bytes.size(), &range);
+  const bool any = value && !backwards && CutToBits(bytes.size(), &range);
   context.reply().Int(any ? static_cast<int64_t>(bits::Count(bytes, range.start, range.end)) : 0);
 }
 
@@ -159,6 +151,8 @@ void Bitpos(Context& context) {
     context.Error("ERR The bit argument must be 1 or 0.");
     return;
   }
+  BitRange range;
+  if (!BitposRange(context, &range)) return;
   const Value value = context.Find(context.arg(1), Access::kRead);
   if (!value) {
     // A missing key is an endless row of zeros.
@@ -168,8 +162,6 @@ void Bitpos(Context& context) {
   if (!context.RequireString(value)) return;
   NumberText scratch;
   const std::string_view bytes = StringBytes(value, &scratch);
-  BitRange range;
-  if (!BitposRange(context, bytes.size(), &range)) return;
   if (!CutToBits(bytes.size(), &range)) {
     context.reply().Int(-1);
     return;

@@ -114,10 +114,10 @@ class Context {
   virtual Value Find(std::string_view key, Access access) = 0;
   bool Exists(std::string_view key) { return static_cast<bool>(Find(key, Access::kPeek)); }
 
-  // Makes the key a string, whatever it was. Numbers in canonical form are kept as numbers.
-  // expire_at: Unix ms, kNoExpiry or kKeepExpiry.
+  // Makes the key a string, whatever it was. Numbers in canonical form are kept as numbers, unless
+  // as_number says otherwise. expire_at: Unix ms, kNoExpiry or kKeepExpiry.
   virtual void SetString(std::string_view key, std::string_view value,
-                         int64_t expire_at = kNoExpiry) = 0;
+                         int64_t expire_at = kNoExpiry, bool as_number = true) = 0;
   virtual void SetInteger(std::string_view key, int64_t value, int64_t expire_at = kKeepExpiry) = 0;
   // The string's bytes for change in place, grown with zeros to at least `size`; created when
   // missing (any expiry is kept). The string becomes raw. REQUIRES: the key is a string or missing.

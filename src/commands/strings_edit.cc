@@ -172,7 +172,7 @@ void Incrbyfloat(Context& context) {
     return;
   }
   const std::string text = base::LongDoubleText(number);
-  context.SetString(key, text, kKeepExpiry);
+  context.SetString(key, text, kKeepExpiry, false);
   context.Changed();
   context.Notify(kNotifyString, "incrbyfloat", key);
   // The sum is logged, so that a reader whose floating point differs still gets the same.

@@ -318,14 +318,14 @@ bool Engine::RunOne(Lane& lane, Request& request) {
 
 void Engine::Call(Lane& lane, Client& client, const Command& command, commands::Args args,
                   std::span<const uint64_t> hashes) {
-  if (monitors_.load(std::memory_order_relaxed) > 0 &&
-      !command.has(commands::kSkipMonitor | commands::kAdmin)) {
-    FeedMonitors(client, args);
-  }
   EngineContext& context = *lane.context;
   context.Begin(client, command, args, hashes);
   command.spec->handler(context);
   context.End();
+  if (monitors_.load(std::memory_order_relaxed) > 0 &&
+      !command.has(commands::kSkipMonitor | commands::kAdmin)) {
+    FeedMonitors(client, context.shown_args());
+  }
   client.last_command = &command;
   ++client.commands;
   lane.stats.commands.Add();
@@ -342,9 +342,10 @@ void Engine::Call(Lane& lane, Client& client, const Command& command, commands::
     lane.stats.error_replies.Add();
     errors_.Add(context.reply().error_code());
   }
-  if (nanos >= 100000) NoteSlow(client, command, args, nanos);
-  else if (settings_->slowlog_log_slower_than >= 0 && settings_->slowlog_log_slower_than < 100) {
-    NoteSlow(client, command, args, nanos);
+  // Below a tenth of a millisecond only a very low slow log threshold can want it.
+  if (nanos >= 100000 || (settings_->slowlog_log_slower_than >= 0 &&
+                          settings_->slowlog_log_slower_than < 100)) {
+    NoteSlow(client, command, context.shown_args(), nanos);
   }
 }
 
@@ -381,18 +382,13 @@ void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {
 
 void Engine::Reject(Lane& lane, Client& client, const Command* command, std::string_view error) {
   protocol::Reply reply(&client.out, client.resp);
-  if (client.has(kClientMulti)) {
-    if (command != nullptr && command->spec->name == "exec") {
-      const size_t space = error.find(' ');
-      DiscardTransaction(lane, client);
-      const std::string text =
-          "EXECABORT Transaction discarded because of: " + std::string(error.substr(space + 1));
-      reply.Error(error.starts_with("ERR ") ? text : "EXECABORT Transaction discarded because of: " +
-                                                         std::string(error));
-      errors_.Add("EXECABORT");
-      lane.stats.error_replies.Add();
-      return;
-    }
+  std::string aborted;
+  if (command != nullptr && command->spec->name == "exec") {
+    DiscardTransaction(lane, client);
+    if (error.starts_with("ERR ")) error.remove_prefix(4);
+    aborted = "EXECABORT Transaction discarded because of: " + std::string(error);
+    error = aborted;
+  } else if (client.has(kClientMulti)) {
     client.set(kClientDirtyExec);
   }
   reply.Error(error);

@@ -222,9 +222,10 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
   NoteChange(db, at.stripe, key);
 }
 
-void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at) {
+void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at,
+                              bool as_number) {
   NewValue value;
-  if (text.size() <= 20 && base::ParseInt(text, &value.integer)) {
+  if (as_number && text.size() <= 20 && base::ParseInt(text, &value.integer)) {
     value.form = keyspace::Form::kInt;
   } else {
     value.form = text.size() <= kEmbstrMax ? keyspace::Form::kEmbstr : keyspace::Form::kRaw;
@@ -370,6 +371,8 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   Displaced displaced;
   from.table->Remove(from.hash, src, &displaced);
   if (object == nullptr) Discard(displaced);
+  // As in Redis the destination is a new key, whether it was there or not.
+  Delete(dst);
   PutValue(db_, dst, value, expire_at);
   Locate(db_, dst).entry->set_age(age);
 }
@@ -384,7 +387,10 @@ bool EngineContext::CopyKey(std::string_view src, int dst_db, std::string_view d
   NewValue value = ValueOf(from.entry, object);
   const std::string bytes(value.bytes);
   value.bytes = bytes;
-  PutValue(dst_db, dst, value, from.entry->expire_at());
+  const int64_t expire_at = from.entry->expire_at();
+  const Located old = Locate(dst_db, dst);
+  if (old.entry != nullptr) Remove(dst_db, *old.table, dst, old.hash, false);
+  PutValue(dst_db, dst, value, expire_at);
   return true;
 }
 

@@ -41,7 +41,8 @@ class EngineContext final : public commands::Context {
   void EndGroup();
 
   commands::Value Find(std::string_view key, commands::Access access) override;
-  void SetString(std::string_view key, std::string_view value, int64_t expire_at) override;
+  void SetString(std::string_view key, std::string_view value, int64_t expire_at,
+                 bool as_number) override;
   void SetInteger(std::string_view key, int64_t value, int64_t expire_at) override;
   char* EditString(std::string_view key, size_t size) override;
   bool Delete(std::string_view key) override;

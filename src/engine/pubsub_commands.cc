@@ -121,6 +121,11 @@ void Publish(Context& ctx) { PublishTo(ctx, false); }
 void Spublish(Context& ctx) { PublishTo(ctx, true); }
 
 void ReplyChannels(Context& ctx, bool shard) {
+  if (ctx.argc() > 3) {
+    ctx.Error("ERR unknown subcommand or wrong number of arguments for '" +
+              std::string(ctx.arg(1)) + "'. Try PUBSUB HELP.");
+    return;
+  }
   const std::string_view pattern = ctx.argc() > 2 ? ctx.arg(2) : std::string_view();
   const auto names = EngineContext::Of(ctx).engine().pubsub().Channels(pattern, shard);
   ctx.reply().Array(static_cast<int64_t>(names.size()));

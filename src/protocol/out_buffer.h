@@ -32,6 +32,7 @@ class OutBuffer {
   void Advance(size_t n) { cursor_ += n; }
 
   void Append(std::string_view bytes) {
+    if (bytes.empty()) return;
     memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     cursor_ += bytes.size();
   }

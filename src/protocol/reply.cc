@@ -51,7 +51,7 @@ void Reply::Error(std::string_view text) {
 void Reply::Bulk(std::string_view bytes) {
   char* p = out_->Reserve(bytes.size() + 26);
   size_t n = Header(p, '$', static_cast<int64_t>(bytes.size()));
-  memcpy(p + n, bytes.data(), bytes.size());
+  if (!bytes.empty()) memcpy(p + n, bytes.data(), bytes.size());
   n += bytes.size();
   p[n++] = '\r';
   p[n++] = '\n';

@@ -247,7 +247,8 @@ std::string_view Reader::StringView(std::string* scratch) {
   int64_t number = 0;
   switch (length) {
     case kInt8:
-      number = NumberFrom<int8_t>(Raw(1));
+      number = Byte();
+      if (number > INT8_MAX) number -= 256;
       break;
     case kInt16:
       number = NumberFrom<int16_t>(Raw(2));

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import resp
-from harness import Server, check, eq, test, until
+from harness import READY, Server, check, eq, free_port, test, until
 
 
 def config_file(context, text):
@@ -209,8 +209,6 @@ def log_and_pid_file(context):
     )
     context.at_end(server.remove_files)
     context.at_end(server.stop)
-    from harness import READY, free_port
-
     server.port = free_port()
     server.spawn(server.command_line(server.port))
 

@@ -6,7 +6,7 @@ import stat
 import time
 
 import resp
-from harness import SLOW, Skip, check, eq, test, until
+from harness import SLOW, Server, Skip, check, eq, test, until
 
 
 @test()
@@ -236,12 +236,8 @@ def unix_socket(context):
 @test()
 def only_a_unix_socket(context):
     """port 0 switches TCP off."""
-    import harness
-
     path = os.path.join(context.temp_dir(), "sock")
-    server = harness.Server(
-        context.options.server, ("--unixsocket", path), context.options.threads
-    )
+    server = Server(context.options.server, ("--unixsocket", path), context.options.threads)
     context.at_end(server.remove_files)
     context.at_end(server.stop)
     server.spawn(server.command_line(0))
@@ -269,6 +265,14 @@ def several_addresses(context):
         with resp.Client((host, server.port)) as client:
             eq(client.call("PING"), resp.PONG, host)
     eq(context.client(server).call("CONFIG", "GET", "bind"), [b"bind", b"127.0.0.1 -::1"])
+
+
+@test()
+def protected_mode_lets_loopback_in(context):
+    server = context.start("--protected-mode", "yes", "--bind", "127.0.0.1")
+    client = context.client(server)
+    eq(client.call("SET", "a", "1"), resp.OK)
+    eq(client.call("CONFIG", "GET", "protected-mode"), [b"protected-mode", b"yes"])
 
 
 @test()

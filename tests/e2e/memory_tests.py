@@ -5,7 +5,7 @@ is that used_memory stays near the limit, who may be evicted, and who tends to s
 """
 
 import resp
-from harness import check, eq, parse_info, test, until
+from harness import check, eq, parse_info, run_workers, test, until
 
 VALUE = b"v" * 1000
 ROOM = 8 << 20
@@ -235,15 +235,13 @@ def policy_changed_at_run_time(context):
 @test(timeout=60)
 def one_limit_for_many_clients(context):
     """Clients on all threads write at once: together they stay near the limit."""
-    import harness
-
     server, client, limit = limited(context, "allkeys-random")
 
     def write(number):
         with server.client() as mine:
             return fill(mine, "w%d:" % number, 6000)
 
-    refused = harness.run_workers([lambda n=n: write(n) for n in range(4)], 45)
+    refused = run_workers([lambda n=n: write(n) for n in range(4)], 45)
     eq(refused, [0, 0, 0, 0])
     stays_near(server, limit)
     size, gone = keys_and_evictions(client)

@@ -1,5 +1,6 @@
 """Keyspace notifications: the same commands, the same events in the same order as Redis."""
 
+import cases
 import resp
 from harness import check, eq, test, until
 
@@ -98,8 +99,6 @@ FLUSHALL
 
 def events_of(context, server, flags, lines, proto=2):
     """The events a server sends for these commands, in order, until the closing message."""
-    import cases
-
     with server.configured(notify_keyspace_events=flags):
         listener, client = context.client(server, proto), context.client(server)
         listener.send("PSUBSCRIBE", "__key*__:*", "end")
@@ -126,27 +125,17 @@ def compare_events(context, flags, lines, proto=2):
     actual = events_of(context, context.sut, flags, lines, proto)
     if expected == actual:
         return expected
-    for line_events in zip_longest(expected, actual):
-        if line_events[0] != line_events[1]:
-            index = [
-                i for i, pair in enumerate(zip_longest(expected, actual)) if pair[0] != pair[1]
-            ][0]
-            context.note(
-                "flags %s: event %d differs\n    stock %s\n    sut   %s"
-                % (flags, index, expected[index : index + 4], actual[index : index + 4])
-            )
-            break
+    length = min(len(expected), len(actual))
+    index = next((i for i in range(length) if expected[i] != actual[i]), length)
+    context.note(
+        "flags %s: event %d differs\n    stock %s\n    sut   %s"
+        % (flags, index, expected[index : index + 4], actual[index : index + 4])
+    )
     missing = sorted(set(expected) - set(actual))
     extra = sorted(set(actual) - set(expected))
     context.expect(not missing, "flags %s: missing %s" % (flags, missing[:12]))
     context.expect(not extra, "flags %s: not of Redis %s" % (flags, extra[:12]))
     return expected
-
-
-def zip_longest(first, second):
-    length = max(len(first), len(second))
-    pad = [None] * length
-    return list(zip((first + pad)[:length], (second + pad)[:length]))
 
 
 @test()

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Runs the outside test-suite against a server binary, with stock redis-server beside it.
 
     tests/e2e/run.py [--server PATH] [--only NAME] [--seconds N] [--seed S] [--threads N] [--long]
@@ -27,6 +27,7 @@ MODULES = [
     "limits_tests",
     "directed_tests",
     "differential",
+    "dump_tests",
     "transactions_tests",
     "expiry_tests",
     "pubsub_tests",

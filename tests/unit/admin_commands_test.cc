@@ -253,7 +253,7 @@ TEST(Info, CountsCommandsKeysAndErrors) {
   caller.Run({"CONFIG", "RESETSTAT"});
   EXPECT_FALSE(Has(caller.Run({"INFO", "commandstats", "errorstats"}), "cmdstat_set"));
   EXPECT_EQ(caller.Run({"INFO", "cluster", "nosuch"}),
-            "$32\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
+            "$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
 }
 
 TEST(Memory, MeasuresKeys) {

@@ -135,9 +135,10 @@ class FakeContext final : public Context {
 
   Value Find(std::string_view key, Access access) override { return FindIn(db_, key, access); }
 
-  void SetString(std::string_view key, std::string_view value, int64_t expire_at) override {
+  void SetString(std::string_view key, std::string_view value, int64_t expire_at,
+                 bool as_number) override {
     int64_t number = 0;
-    if (base::ParseInt(value, &number)) {
+    if (as_number && base::ParseInt(value, &number)) {
       SetInteger(key, number, expire_at);
       return;
     }

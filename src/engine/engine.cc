@@ -92,9 +92,33 @@ void Engine::EnterGate(Lane& lane) {
   });
 }
 
-void Engine::BeginBatch(Lane& lane) {
+// Lets whoever wants to close the gate do so.
+void Engine::StepAside(Lane& lane) {
+  ReleaseHeld(lane);
+  keyspace_.gate().Leave(lane.index);
   EnterGate(lane);
-  lane.inside = true;
+  lane.now_ms = clock_->WallMillis();
+}
+
+void Engine::BeginRound(Lane& lane) {
+  EnterGate(lane);
+  lane.inside = lane.in_round = true;
+  lane.now_ms = clock_->WallMillis();
+}
+
+void Engine::EndRound(Lane& lane) {
+  lane.inside = lane.in_round = false;
+  keyspace_.gate().Leave(lane.index);
+  keyspace_.gate().epoch().Collect();
+}
+
+void Engine::BeginBatch(Lane& lane) {
+  if (!lane.inside) {
+    EnterGate(lane);
+    lane.inside = true;
+  } else if (keyspace_.gate().wanted()) {
+    StepAside(lane);
+  }
   lane.now_ms = clock_->WallMillis();
   lane.lru_clock = LruClock(lane.now_ms);
   lane.last_ticks = base::Ticks();
@@ -103,10 +127,12 @@ void Engine::BeginBatch(Lane& lane) {
 
 void Engine::EndBatch(Lane& lane) {
   ReleaseHeld(lane);
-  keyspace_.gate().Leave(lane.index);
-  lane.inside = false;
+  if (!lane.in_round) {
+    keyspace_.gate().Leave(lane.index);
+    lane.inside = false;
+    keyspace_.gate().epoch().Collect();
+  }
   if (!lane.garbage.empty()) FreeGarbage(lane);
-  keyspace_.gate().epoch().Collect();
 }
 
 void Engine::ReleaseHeld(Lane& lane) {
@@ -240,12 +266,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (keyspace_.gate().wanted()) {
-      ReleaseHeld(lane);
-      keyspace_.gate().Leave(lane.index);
-      EnterGate(lane);
-      lane.now_ms = clock_->WallMillis();
-    }
+    if (keyspace_.gate().wanted()) StepAside(lane);
     request.outcome =
         RunOne(lane, request) ? Request::Outcome::kDone : Request::Outcome::kRefused;
   }
@@ -418,6 +439,15 @@ void Engine::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
   lane.stats.commands.Add();
 }
 
+// DEBUG and MODULE are closed unless the configuration opens them.
+bool Engine::Permitted(const Client& client, const Command& command) const {
+  const bool debug = command.spec->name == "debug" ||
+                     (command.parent != nullptr && command.parent->spec->name == "debug");
+  const Allow allow =
+      debug ? settings_->enable_debug_command : settings_->enable_module_command;
+  return allow == Allow::kYes || (allow == Allow::kLocal && client.has(kClientLocal));
+}
+
 Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& request) {
   const Command* command = request.command;
   if (command == nullptr) {
@@ -438,6 +468,15 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   }
   if (!client.authenticated && !command->has(commands::kNoAuth)) {
     return reject(commands::errors::kNoAuth);
+  }
+  if (command->has(commands::kProtected) && !Permitted(client, *command)) {
+    const std::string_view feature =
+        command->parent != nullptr ? command->parent->spec->name : command->spec->name;
+    return reject(fmt::format(
+        "ERR {} command not allowed. If the enable-{}-command option is set to \"local\", you can "
+        "run it from a local connection, otherwise you need to set this option in the "
+        "configuration file, and then restart the server.",
+        base::ToUpper(feature), feature));
   }
   if (client.has(kClientMulti) && command->has(commands::kNoMulti)) {
     return reject("ERR Command not allowed inside a transaction");

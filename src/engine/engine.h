@@ -68,6 +68,7 @@ struct Lane {
   std::vector<int> key_indexes;  // scratch
   int held_stripe = -1;          // locked, kept for the next command
   bool inside = false;           // of the gate
+  bool in_round = false;         // and stays there between batches
   bool exclusive = false;        // this lane holds the gate closed
   bool over_memory = false;      // eviction could not make room for this batch
   std::string_view last_name;    // of the last command looked up, and the command
@@ -118,6 +119,10 @@ class Engine {
   // One command with its own batch: for HTTP, replay, tests.
   void Execute(Lane& lane, Client& client, commands::Args args);
 
+  // A round of the loop is spent inside the gate, so that whoever closes it may look at the clients
+  // of all lanes. Batches within a round step outside for a moment when somebody wants to close.
+  void BeginRound(Lane& lane);
+  void EndRound(Lane& lane);
   void BeginBatch(Lane& lane);
   // Releases locks and the gate, then frees what was displaced.
   void EndBatch(Lane& lane);
@@ -193,6 +198,7 @@ class Engine {
   enum class Admission : uint8_t { kRun, kAnswered, kWait };
 
   void EnterGate(Lane& lane);
+  void StepAside(Lane& lane);
   void CloseGate(Lane& lane);
   void OpenGate(Lane& lane);
   void ReleaseHeld(Lane& lane);
@@ -211,6 +217,7 @@ class Engine {
 
   bool RunOne(Lane& lane, Request& request);
   Admission Admit(Lane& lane, Client& client, const Request& request);
+  bool Permitted(const Client& client, const commands::Command& command) const;
   void Wait(Lane& lane, Client& client, uint32_t flag);
   void UnknownCommand(Lane& lane, Client& client, commands::Args args);
   void Reject(Lane& lane, Client& client, const commands::Command* command, std::string_view error);

@@ -18,6 +18,7 @@ void Engine::Queue(Client& client, const Command& command, commands::Args args) 
     client.queue_bytes += arg.size();
   }
   client.queue.push_back(std::move(queued));
+  client.last_command = &command;
   client.out.Append("+QUEUED\r\n");
 }
 

@@ -60,6 +60,7 @@ void Loop::Run() {
   epoll_event events[kMaxEvents];
   while (!stopping_.load(std::memory_order_acquire)) {
     const int count = epoll_wait(epoll_, events, kMaxEvents, rounds_->BeforeWait());
+    rounds_->BeforeRound();
     for (int i = 0; i < count; ++i) {
       auto* source = static_cast<Source*>(events[i].data.ptr);
       if (source != nullptr) {

@@ -23,6 +23,8 @@ class Rounds {
   virtual ~Rounds() = default;
   // How long to wait at most, in milliseconds; 0: only look.
   virtual int BeforeWait() = 0;
+  // Something may be ready: sources are told next.
+  virtual void BeforeRound() = 0;
   // All ready sources have been told.
   virtual void AfterRound() = 0;
 };

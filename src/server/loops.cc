@@ -146,6 +146,7 @@ void Loops::Accept(int fd) {
           static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
+    accepted.id = server_.engine().NewClientId();
     RespLoop* target = loops_[0].get();
     for (auto& loop : loops_) {
       if (loop->connection_count() < target->connection_count()) target = loop.get();

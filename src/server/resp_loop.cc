@@ -86,16 +86,14 @@ void RespLoop::Adopt(net::Accepted accepted) {
 void RespLoop::Open(net::Accepted accepted) {
   auto connection = std::make_unique<RespConnection>(this);
   Client& client = connection->client;
-  client.id = engine_.NewClientId();
+  client.id = accepted.id;
   client.fd = accepted.fd;
   client.addr = std::move(accepted.peer);
   client.laddr = std::move(accepted.self);
   client.set(engine::kClientUnixSocket, accepted.unix_socket);
   client.set(engine::kClientLocal, accepted.local);
   client.created_ms = client.last_active_ms = engine_.clock().WallMillis();
-  engine_.BeginBatch(lane_);
   client.authenticated = engine_.settings().requirepass.empty();
-  engine_.EndBatch(lane_);
   engine_.AddClient(lane_, client);
   lane_.stats.connections.Add();
   loop_.Add(accepted.fd, EPOLLIN, connection.get());
@@ -416,6 +414,8 @@ void RespLoop::CheckIdle() {
   for (RespConnection* connection : idle) Close(*connection);
 }
 
+void RespLoop::BeforeRound() { engine_.BeginRound(lane_); }
+
 int RespLoop::BeforeWait() {
   if (!lane_.waiting.empty() && next_resume_ms_ == 0) {
     for (const Client* client : lane_.waiting) {
@@ -457,6 +457,7 @@ void RespLoop::AfterRound() {
     next_idle_check_ms_ = now + 1000;
   }
   graveyard_.clear();
+  engine_.EndRound(lane_);
   MeasureRound();
 }
 

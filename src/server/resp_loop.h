@@ -61,6 +61,7 @@ class RespLoop final : public net::Rounds {
   net::Loop& loop() { return loop_; }
 
   int BeforeWait() override;
+  void BeforeRound() override;
   void AfterRound() override;
 
  private:

@@ -110,7 +110,8 @@ TEST_F(Bitmaps, BitcountOfRanges) {
   EXPECT_EQ(Run({"BITCOUNT", "k", "0", "0"}), Int(4));
   EXPECT_EQ(Run({"BITCOUNT", "k", "1", "1", "byte"}), Int(6));
   EXPECT_EQ(Run({"BITCOUNT", "k", "5", "30", "BIT"}), Int(17));
-  EXPECT_EQ(Run({"BITCOUNT", "k", "-1", "-2", "FOO"}), Int(0));
+  EXPECT_EQ(Run({"BITCOUNT", "k", "-1", "-2"}), Int(0));
+  EXPECT_EQ(Run({"BITCOUNT", "k", "-1", "-2", "FOO"}), kSyntax);
   EXPECT_EQ(Run({"BITCOUNT", "k", "-100", "100"}), Int(26));
   EXPECT_EQ(Run({"BITCOUNT", "k", "6", "10"}), Int(0));
   EXPECT_EQ(Run({"BITCOUNT", "none"}), Int(0));
@@ -119,8 +120,9 @@ TEST_F(Bitmaps, BitcountOfRanges) {
 }
 
 TEST_F(Bitmaps, BitcountChecksInRedisOrder) {
-  EXPECT_EQ(Run({"BITCOUNT", "none", "x"}), Int(0));
-  EXPECT_EQ(Run({"BITCOUNT", "list", "x"}), kWrongType);
+  EXPECT_EQ(Run({"BITCOUNT", "none", "x"}), kSyntax);
+  EXPECT_EQ(Run({"BITCOUNT", "none", "x", "y"}), kNotInteger);
+  EXPECT_EQ(Run({"BITCOUNT", "list", "0", "1"}), kWrongType);
   Store("k", "abc");
   EXPECT_EQ(Run({"BITCOUNT", "k", "0"}), kSyntax);
   EXPECT_EQ(Run({"BITCOUNT", "k", "0", "x", "y"}), kNotInteger);
@@ -146,7 +148,8 @@ TEST_F(Bitmaps, BitposOfZerosDependsOnTheEnd) {
   EXPECT_EQ(Run({"BITPOS", "k", "0", "1"}), Int(24));
   EXPECT_EQ(Run({"BITPOS", "k", "0", "0", "-1"}), Int(-1));
   EXPECT_EQ(Run({"BITPOS", "k", "0", "3"}), Int(-1));
-  EXPECT_EQ(Run({"BITPOS", "none", "0", "x", "y", "z"}), Int(0));
+  EXPECT_EQ(Run({"BITPOS", "none", "0", "x", "y", "z"}), kNotInteger);
+  EXPECT_EQ(Run({"BITPOS", "none", "0", "1", "2"}), Int(0));
   EXPECT_EQ(Run({"BITPOS", "none", "1"}), Int(-1));
   Store("empty", "");
   EXPECT_EQ(Run({"BITPOS", "empty", "0"}), Int(-1));
@@ -156,7 +159,8 @@ TEST_F(Bitmaps, BitposOfZerosDependsOnTheEnd) {
 TEST_F(Bitmaps, BitposChecksInRedisOrder) {
   EXPECT_EQ(Run({"BITPOS", "list", "x"}), kNotInteger);
   EXPECT_EQ(Run({"BITPOS", "list", "2"}), Err("ERR The bit argument must be 1 or 0."));
-  EXPECT_EQ(Run({"BITPOS", "list", "1", "x"}), kWrongType);
+  EXPECT_EQ(Run({"BITPOS", "list", "1", "x"}), kNotInteger);
+  EXPECT_EQ(Run({"BITPOS", "list", "1", "0"}), kWrongType);
   Store("k", "abc");
   EXPECT_EQ(Run({"BITPOS", "k", "1", "x", "y", "FOO"}), kNotInteger);
   EXPECT_EQ(Run({"BITPOS", "k", "1", "0", "y", "FOO"}), kSyntax);

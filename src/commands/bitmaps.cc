@@ -110,7 +110,7 @@ void Setbit(Context& context) {
     context.Changed();
     context.Notify(kNotifyString, "setbit", key);
   } else if (value.form != StringForm::kRaw) {
-    context.EditString(key, bytes.size());  // OBJECT ENCODING tells that it was opened
+    context.MakeRaw(key);
   }
   context.reply().Int(old);
 }
@@ -293,6 +293,7 @@ constexpr CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom,
      .acl = kAclBitmap,
      .keys = {kFieldKey},
+     .key_flags = bitmaps::BitfieldKeyFlags,
      .group = "bitmap",
      .since = "3.2.0",
      .summary = "Reads and changes integers of any width at any bit of a string.",

@@ -56,6 +56,7 @@ void Bitop(Context& context);
 
 // bitmaps_field.cc
 void Bitfield(Context& context);
+uint16_t BitfieldKeyFlags(Args args);
 void BitfieldRo(Context& context);
 
 }  // namespace bitmaps

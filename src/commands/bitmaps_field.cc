@@ -203,6 +203,8 @@ void RunFieldPlan(Context& context, const FieldPlan& plan) {
   } else if (grows) {
     // All writes were refused, yet the string is longer: that must be logged.
     context.Changed();
+  } else if (writes && value.form != StringForm::kRaw) {
+    context.MakeRaw(key);
   }
 }
 
@@ -219,6 +221,16 @@ void BitfieldGeneric(Context& context, bool read_only) {
 }  // namespace
 
 void Bitfield(Context& context) { BitfieldGeneric(context, false); }
+
+// Only reads when every operation is a GET.
+uint16_t BitfieldKeyFlags(Args args) {
+  for (size_t i = 2; i < args.size(); ++i) {
+    if (base::EqualsNoCase(args[i], "SET") || base::EqualsNoCase(args[i], "INCRBY")) {
+      return kKeyRw | kKeyAccess | kKeyUpdate;
+    }
+  }
+  return kKeyRo | kKeyAccess;
+}
 
 void BitfieldRo(Context& context) { BitfieldGeneric(context, true); }
 

@@ -122,6 +122,9 @@ class Context {
   // The string's bytes for change in place, grown with zeros to at least `size`; created when
   // missing (any expiry is kept). The string becomes raw. REQUIRES: the key is a string or missing.
   virtual char* EditString(std::string_view key, size_t size) = 0;
+  // The string is kept as raw bytes from now on; what it says does not change, nobody is woken.
+  // REQUIRES: the key is a string.
+  virtual void MakeRaw(std::string_view key) = 0;
   // True when the key was there.
   virtual bool Delete(std::string_view key) = 0;
   // expire_at may be kNoExpiry (persist). REQUIRES: the key exists.

@@ -120,6 +120,8 @@ void Restore(Context& context) {
     expire_at = options.absolute_ttl ? ttl : Moment(context.now_ms(), ttl);
     if (expire_at <= context.now_ms()) return DropExpired(context, key, options.replace);
   }
+  // What stood there goes first: the key counts as new.
+  if (options.replace) context.Delete(key);
   if (restored.object) {
     context.SetObject(key, std::move(restored.object), expire_at);
   } else {

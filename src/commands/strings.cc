@@ -36,6 +36,7 @@ constexpr CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom,
      .acl = kAclString,
      .keys = {kSetKey},
+     .key_flags = strings::SetKeyFlags,
      .group = "string",
      .since = "1.0.0",
      .summary = "Sets a key to a string, with a condition and an expiry if wanted.",

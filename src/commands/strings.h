@@ -36,6 +36,7 @@ void Getdel(Context& context);
 void Getex(Context& context);
 void Mget(Context& context);
 void Set(Context& context);
+uint16_t SetKeyFlags(Args args);
 void Setnx(Context& context);
 void Setex(Context& context);
 void Psetex(Context& context);

@@ -164,6 +164,14 @@ void Mget(Context& context) {
   }
 }
 
+// With GET the old value is looked at, too.
+uint16_t SetKeyFlags(Args args) {
+  for (size_t i = 3; i < args.size(); ++i) {
+    if (base::EqualsNoCase(args[i], "GET")) return kKeyRw | kKeyAccess | kKeyUpdate;
+  }
+  return kKeyOw | kKeyUpdate;
+}
+
 void Set(Context& context) {
   if (context.argc() > 3) {
     SetWithOptions(context);

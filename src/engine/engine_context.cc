@@ -272,6 +272,14 @@ char* EngineContext::EditString(std::string_view key, size_t size) {
   return data;
 }
 
+void EngineContext::MakeRaw(std::string_view key) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr) return;
+  Displaced displaced;
+  at.table->Edit(at.hash, key, 0, &displaced);
+  Discard(displaced);
+}
+
 void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Object> object,
                               int64_t expire_at) {
   NewValue value;

@@ -45,6 +45,7 @@ class EngineContext final : public commands::Context {
                  bool as_number) override;
   void SetInteger(std::string_view key, int64_t value, int64_t expire_at) override;
   char* EditString(std::string_view key, size_t size) override;
+  void MakeRaw(std::string_view key) override;
   bool Delete(std::string_view key) override;
   void SetExpiry(std::string_view key, int64_t expire_at) override;
   void SetObject(std::string_view key, std::unique_ptr<types::Object> object,

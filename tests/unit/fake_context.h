@@ -153,6 +153,8 @@ class FakeContext final : public Context {
     entry.integer = value;
   }
 
+  void MakeRaw(std::string_view key) override { EditString(key, 0); }
+
   char* EditString(std::string_view key, size_t size) override {
     Entry& entry = keys()[std::string(key)];
     if (entry.form == StringForm::kInt) entry.bytes = base::IntText(entry.integer);

@@ -22,7 +22,8 @@
 
 extern "C" {
 extern const char* malloc_conf;
-const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
+const char* malloc_conf =
+    "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,thp:always";
 }
 
 namespace {
@@ -177,10 +178,10 @@ void Measure(const Settings& settings) {
   for (const Row& row : kRows) {
     // Sized so that one measurement takes about the wanted time, then interleaved.
     const double probe = Mops(workers, 1, row.work, 20000);
-    const auto batches = static_cast<size_t>(probe * 1e6 * settings.seconds / 5 / kBatch) + 1;
+    const auto batches = static_cast<size_t>(probe * 1e6 * settings.seconds / 12 / kBatch) + 1;
     double one = 0;
     double two = 0;
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < 12; ++round) {
       one = std::max(one, Mops(workers, 1, row.work, batches));
       two = std::max(two, Mops(workers, 2, row.work, batches));
     }

@@ -103,7 +103,6 @@ void Engine::StepAside(Lane& lane) {
 void Engine::BeginRound(Lane& lane) {
   EnterGate(lane);
   lane.inside = lane.in_round = true;
-  lane.now_ms = clock_->WallMillis();
 }
 
 void Engine::EndRound(Lane& lane) {
@@ -122,7 +121,13 @@ void Engine::BeginBatch(Lane& lane) {
   lane.now_ms = clock_->WallMillis();
   lane.lru_clock = LruClock(lane.now_ms);
   lane.last_ticks = base::Ticks();
-  if (settings_->maxmemory > 0) lane.over_memory = !MakeRoom(lane);
+  if (settings_->maxmemory > 0) {
+    lane.over_memory = !MakeRoom(lane);
+  } else {
+    lane.over_memory = false;
+  }
+  lane.journal_full =
+      journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit;
 }
 
 void Engine::EndBatch(Lane& lane) {
@@ -512,8 +517,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
       return Admission::kWait;
     }
   }
-  if (journal_.enabled() && command->has(commands::kWrite) &&
-      journal_.backlog() > journal::Journal::kBacklogLimit) {
+  if (lane.journal_full && command->has(commands::kWrite)) {
     Wait(lane, client, kClientParked);
     return Admission::kWait;
   }

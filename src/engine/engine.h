@@ -71,6 +71,7 @@ struct Lane {
   bool in_round = false;         // and stays there between batches
   bool exclusive = false;        // this lane holds the gate closed
   bool over_memory = false;      // eviction could not make room for this batch
+  bool journal_full = false;     // writers are to wait until the log has caught up
   std::string_view last_name;    // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;

@@ -37,6 +37,7 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   args_ = args;
   hashes_ = hashes;
   next_hash_ = 0;
+  last_key_ = nullptr;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
   dirty_ = 0;
@@ -69,6 +70,7 @@ void EngineContext::BeginUpkeep() {
   now_ms_ = lane_.now_ms;
   hashes_ = {};
   next_hash_ = 0;
+  last_key_ = nullptr;
   dirty_ = 0;
 }
 
@@ -121,11 +123,19 @@ uint64_t EngineContext::HashOf(std::string_view key) {
 }
 
 EngineContext::Located EngineContext::Locate(int db, std::string_view key) {
+  if (key.data() == last_key_ && db == last_db_ && last_.entry != nullptr &&
+      last_.entry->KeyIs(key)) {
+    return last_;
+  }
   Located at;
   at.hash = HashOf(key);
   at.stripe = Keyspace::StripeOf(at.hash);
   at.table = engine_.keyspace_.table(db, at.stripe);
-  at.entry = at.table == nullptr ? nullptr : at.table->Find(at.hash, key);
+  at.slot = at.table == nullptr ? nullptr : at.table->FindSlot(at.hash, key);
+  at.entry = Table::EntryAt(at.slot);
+  last_key_ = key.data();
+  last_db_ = db;
+  last_ = at;
   return at;
 }
 
@@ -210,8 +220,9 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
   if (expire_at == commands::kKeepExpiry) {
     expire_at = at.entry != nullptr ? at.entry->expire_at() : commands::kNoExpiry;
   }
+  last_key_ = nullptr;
   Displaced displaced;
-  Entry* entry = table.Put(at.hash, key, value, expire_at, &displaced);
+  Entry* entry = table.PutAt(at.slot, at.hash, key, value, expire_at, &displaced);
   Discard(displaced);
   if (at.entry == nullptr) {
     entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
@@ -260,6 +271,7 @@ void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t exp
 
 char* EngineContext::EditString(std::string_view key, size_t size) {
   const Located at = Locate(db_, key);
+  last_key_ = nullptr;
   Displaced displaced;
   char* data = TableOf(db_, at).Edit(at.hash, key, size, &displaced);
   Discard(displaced);
@@ -275,6 +287,7 @@ char* EngineContext::EditString(std::string_view key, size_t size) {
 void EngineContext::MakeRaw(std::string_view key) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return;
+  last_key_ = nullptr;
   Displaced displaced;
   at.table->Edit(at.hash, key, 0, &displaced);
   Discard(displaced);
@@ -296,6 +309,7 @@ void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t 
                            bool expired) {
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(Keyspace::StripeOf(hash)).watches;
   if (!watches.empty()) watches.Touch(db, key, expired);
+  last_key_ = nullptr;
   Displaced displaced;
   table.Remove(hash, key, &displaced);
   Discard(displaced);
@@ -333,6 +347,7 @@ void EngineContext::EvictKey(int db, Table& table, Entry* entry, uint64_t hash) 
 void EngineContext::SetExpiry(std::string_view key, int64_t expire_at) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return;
+  last_key_ = nullptr;
   at.table->SetExpiry(at.hash, at.entry, expire_at);
   NoteChange(db_, at.stripe, key);
 }
@@ -376,6 +391,7 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   value.bytes = bytes;
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(from.stripe).watches;
   if (!watches.empty()) watches.Touch(db_, src);
+  last_key_ = nullptr;
   Displaced displaced;
   from.table->Remove(from.hash, src, &displaced);
   if (object == nullptr) Discard(displaced);
@@ -412,6 +428,7 @@ bool EngineContext::MoveKey(std::string_view key, int dst_db) {
   const int64_t expire_at = from.entry->expire_at();
   PutValue(dst_db, key, value, expire_at);
   NoteChange(db_, from.stripe, key);
+  last_key_ = nullptr;
   Displaced displaced;
   from.table->Remove(from.hash, key, &displaced);
   if (object == nullptr) Discard(displaced);

@@ -99,8 +99,9 @@ class EngineContext final : public commands::Context {
   struct Located {
     uint64_t hash;
     size_t stripe;
-    keyspace::Table* table;  // nullptr when the database has nothing in the stripe
-    keyspace::Entry* entry;  // nullptr when missing
+    keyspace::Table* table;        // nullptr when the database has nothing in the stripe
+    keyspace::Table::Slot* slot;   // nullptr when missing
+    keyspace::Entry* entry;        // nullptr when missing
   };
 
   uint64_t HashOf(std::string_view key);
@@ -120,6 +121,10 @@ class EngineContext final : public commands::Context {
   const commands::Command* command_ = nullptr;
   std::span<const uint64_t> hashes_;
   size_t next_hash_ = 0;
+  // The key located last: handlers look at a key and then change it.
+  const char* last_key_ = nullptr;
+  int last_db_ = 0;
+  Located last_{};
   int64_t dirty_ = 0;
   bool verbatim_ = true;
   bool in_group_ = false;

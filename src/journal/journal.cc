@@ -6,7 +6,7 @@
 namespace sava::journal {
 
 namespace {
-constexpr size_t kChunkBytes = 256 * 1024;
+constexpr size_t kChunkBytes = 128 * 1024;
 }
 
 // Written by one thread up to `filled`, read by the merging thread.
@@ -26,7 +26,9 @@ struct Journal::Lane {
       delete read;
       read = next;
     }
+    delete spare.load();
   }
+  std::atomic<Chunk*> spare{nullptr};       // a read chunk for the writer to use again
   alignas(64) Chunk* write;                 // the writer's
   std::atomic<uint64_t> appended{0};        // bytes, by the writer
   alignas(64) Chunk* read;                  // the merger's
@@ -57,7 +59,15 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   Chunk* chunk = lane.write;
   size_t at = chunk->filled.load(std::memory_order_relaxed);
   if (chunk->capacity - at < need) {
-    auto* fresh = new Chunk(need > kChunkBytes ? need : kChunkBytes);
+    Chunk* fresh = need > kChunkBytes
+                       ? new Chunk(need)
+                       : lane.spare.exchange(nullptr, std::memory_order_acq_rel);
+    if (fresh == nullptr || fresh->capacity < need) {
+      delete fresh;
+      fresh = new Chunk(kChunkBytes);
+    }
+    fresh->filled.store(0, std::memory_order_relaxed);
+    fresh->next.store(nullptr, std::memory_order_relaxed);
     chunk->next.store(fresh, std::memory_order_release);
     lane.write = chunk = fresh;
     at = 0;
@@ -84,42 +94,50 @@ int64_t Journal::backlog() const {
   return static_cast<int64_t>(total);
 }
 
+// Takes this lane's records as long as they carry the next tickets. What was taken is published
+// once per run: writers read these counters.
+bool Journal::MergeRun(Lane& lane, uint64_t* expected) {
+  uint64_t bytes = 0;
+  while (true) {
+    Chunk* chunk = lane.read;
+    const size_t filled = chunk->filled.load(std::memory_order_acquire);
+    if (lane.position == filled) {
+      Chunk* next = chunk->next.load(std::memory_order_acquire);
+      // The writer may have filled more between the two loads: look again before moving on.
+      if (next == nullptr || chunk->filled.load(std::memory_order_acquire) != filled) break;
+      lane.read = next;
+      lane.position = 0;
+      delete lane.spare.exchange(chunk, std::memory_order_acq_rel);
+      continue;
+    }
+    const char* p = chunk->data.get() + lane.position;
+    uint64_t ticket;
+    uint32_t size;
+    uint32_t groups;
+    memcpy(&ticket, p, 8);
+    if (ticket != *expected) break;
+    memcpy(&size, p + 8, 4);
+    memcpy(&groups, p + 12, 4);
+    sink_->Record(ticket, groups, {p + 16, size});
+    lane.position += 16 + size;
+    bytes += 16 + size;
+    ++*expected;
+  }
+  if (bytes == 0) return false;
+  lane.consumed.store(lane.consumed.load(std::memory_order_relaxed) + bytes,
+                      std::memory_order_relaxed);
+  return true;
+}
+
 bool Journal::MergeAvailable() {
   bool any = false;
   uint64_t expected = merged_.load(std::memory_order_relaxed);
-  bool progress = true;
-  while (progress) {
+  for (bool progress = true; progress;) {
     progress = false;
-    for (auto& lane : lanes_) {
-      while (true) {
-        Chunk* chunk = lane->read;
-        const size_t filled = chunk->filled.load(std::memory_order_acquire);
-        if (lane->position == filled) {
-          Chunk* next = chunk->next.load(std::memory_order_acquire);
-          // The writer may have filled more between the two loads: look again before moving on.
-          if (next == nullptr || chunk->filled.load(std::memory_order_acquire) != filled) break;
-          lane->read = next;
-          lane->position = 0;
-          delete chunk;
-          continue;
-        }
-        const char* p = chunk->data.get() + lane->position;
-        uint64_t ticket;
-        uint32_t size;
-        uint32_t groups;
-        memcpy(&ticket, p, 8);
-        if (ticket != expected) break;
-        memcpy(&size, p + 8, 4);
-        memcpy(&groups, p + 12, 4);
-        sink_->Record(ticket, groups, {p + 16, size});
-        lane->position += 16 + size;
-        lane->consumed.store(lane->consumed.load(std::memory_order_relaxed) + 16 + size,
-                             std::memory_order_relaxed);
-        merged_.store(++expected, std::memory_order_release);
-        any = progress = true;
-      }
-    }
+    for (auto& lane : lanes_) progress = MergeRun(*lane, &expected) || progress;
+    any = any || progress;
   }
+  merged_.store(expected, std::memory_order_release);
   return any;
 }
 

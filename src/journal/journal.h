@@ -53,6 +53,7 @@ class Journal {
 
   void Merge();
   bool MergeAvailable();
+  bool MergeRun(Lane& lane, uint64_t* expected);
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   alignas(64) std::atomic<uint64_t> next_ticket_{0};

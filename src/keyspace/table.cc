@@ -201,9 +201,12 @@ size_t Table::FindByHash(uint64_t hash, Entry** out, size_t max) const {
   return found;
 }
 
-Entry* Table::Find(uint64_t hash, std::string_view key) const {
-  Slot* slot = FindSlot(hash, key);
+Entry* Table::EntryAt(const Slot* slot) {
   return slot == nullptr ? nullptr : EntryOf(slot->load(std::memory_order_relaxed));
+}
+
+Entry* Table::Find(uint64_t hash, std::string_view key) const {
+  return EntryAt(FindSlot(hash, key));
 }
 
 void Table::PrefetchBucket(uint64_t hash) const {
@@ -516,9 +519,8 @@ void Table::TakeValue(Entry* entry, Displaced* displaced) {
 
 void Table::FreeEntry(Entry* entry) { slab_.Release(entry, entry->BlockSize()); }
 
-Entry* Table::Put(uint64_t hash, std::string_view key, const NewValue& value, int64_t expire_at,
-                  Displaced* displaced) {
-  Slot* slot = FindSlot(hash, key);
+Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewValue& value,
+                    int64_t expire_at, Displaced* displaced) {
   if (slot == nullptr) {
     Entry* entry = NewEntry(key, value, expire_at);
     Insert(hash, entry);

@@ -49,6 +49,9 @@ struct Displaced {
 
 class Table {
  public:
+  // Where an entry stands in the index. Valid until the table changes.
+  using Slot = std::atomic<uint64_t>;
+
   static constexpr int kOrderBits = 45;
   static uint64_t OrderOf(uint64_t hash) { return hash >> (64 - kOrderBits); }
 
@@ -59,9 +62,17 @@ class Table {
   Table& operator=(const Table&) = delete;
 
   Entry* Find(uint64_t hash, std::string_view key) const;
+  // The place of a key, nullptr when it is not there; EntryAt looks it up.
+  Slot* FindSlot(uint64_t hash, std::string_view key) const;
+  static Entry* EntryAt(const Slot* slot);
   // Inserts or replaces. expire_at -1: none. The entry's age is left as it was (0 when new).
   Entry* Put(uint64_t hash, std::string_view key, const NewValue& value, int64_t expire_at,
-             Displaced* displaced);
+             Displaced* displaced) {
+    return PutAt(FindSlot(hash, key), hash, key, value, expire_at, displaced);
+  }
+  // The same for a key whose place has just been found.
+  Entry* PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewValue& value,
+               int64_t expire_at, Displaced* displaced);
   // The string at the key for change in place, at least `size` bytes, zero-filled growth, form raw.
   // Created when missing. REQUIRES: a string or missing.
   char* Edit(uint64_t hash, std::string_view key, size_t size, Displaced* displaced);
@@ -102,7 +113,6 @@ class Table {
   void CheckInvariants() const;
 
  private:
-  using Slot = std::atomic<uint64_t>;
   struct Segment;
   struct Directory;
   struct Place {  // a segment as the directory knows it
@@ -117,7 +127,6 @@ class Table {
 
   Place PlaceOf(uint64_t order) const;
   size_t DirectoryIndex(uint64_t order) const;
-  Slot* FindSlot(uint64_t hash, std::string_view key) const;
   Slot* FindEntrySlot(uint64_t hash, const Entry* entry) const;
   void Insert(uint64_t hash, Entry* entry);
   bool TryPlace(const Place& place, uint32_t fingerprint, Entry* entry);

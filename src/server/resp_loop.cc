@@ -414,9 +414,13 @@ void RespLoop::CheckIdle() {
   for (RespConnection* connection : idle) Close(*connection);
 }
 
-void RespLoop::BeforeRound() { engine_.BeginRound(lane_); }
+void RespLoop::BeforeRound() {
+  round_start_ = base::Ticks();
+  engine_.BeginRound(lane_);
+}
 
 int RespLoop::BeforeWait() {
+  round_start_ = 0;
   if (!lane_.waiting.empty() && next_resume_ms_ == 0) {
     for (const Client* client : lane_.waiting) {
       if (client->has(engine::kClientParked)) return 0;
@@ -425,8 +429,7 @@ int RespLoop::BeforeWait() {
   }
   int64_t next = next_upkeep_ms_;
   if (next_resume_ms_ != 0) next = std::min(next, next_resume_ms_);
-  const int64_t now = engine_.clock().WallMillis();
-  return static_cast<int>(std::clamp<int64_t>(next - now, 0, 100));
+  return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
 
 void RespLoop::AfterRound() {
@@ -441,7 +444,7 @@ void RespLoop::AfterRound() {
     for (net::Accepted& accepted : arrived) Open(std::move(accepted));
   }
   if (!lane_.waiting.empty() || next_resume_ms_ != 0) Resume();
-  const int64_t now = engine_.clock().WallMillis();
+  const int64_t now = now_ms_ = engine_.clock().WallMillis();
   if (now >= next_upkeep_ms_) {
     const bool more = engine_.Upkeep(lane_);
     DeliverMail();
@@ -452,7 +455,6 @@ void RespLoop::AfterRound() {
     next_tick_ms_ = now + 100;
   }
   if (now >= next_idle_check_ms_) {
-    lane_.now_ms = now;
     CheckIdle();
     next_idle_check_ms_ = now + 1000;
   }
@@ -462,15 +464,24 @@ void RespLoop::AfterRound() {
 }
 
 // A round's length is what this thread worked, plus what it waited for locks and the gate: time in
-// which the kernel ran somebody else is not a stall of ours.
+// which the kernel ran somebody else is not a stall of ours. Asking the kernel for the thread's own
+// time costs a system call, so short rounds are taken as they are by the clock, and a long one is
+// overestimated by what the short ones before it used, a millisecond at most.
 void RespLoop::MeasureRound() {
-  const uint64_t cpu = ThreadCpuNanos();
-  const uint64_t busy = cpu - last_cpu_nanos_;
-  last_cpu_nanos_ = cpu;
-  const uint64_t nanos = busy + std::exchange(lane_.waited_nanos, 0);
   engine::LaneStats& stats = lane_.stats;
+  const auto wall = static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) *
+                                          nanos_per_tick_);
+  const uint64_t waited = std::exchange(lane_.waited_nanos, 0);
+  uint64_t nanos = wall;
+  unmeasured_nanos_ += wall;
+  if (unmeasured_nanos_ > 1000000) {
+    const uint64_t cpu = ThreadCpuNanos();
+    nanos = std::min(wall, cpu - last_cpu_nanos_ + waited);
+    stats.loop_busy_nanos.Add(cpu - last_cpu_nanos_);
+    last_cpu_nanos_ = cpu;
+    unmeasured_nanos_ = 0;
+  }
   stats.loop_rounds.Add();
-  stats.loop_busy_nanos.Add(busy);
   stats.loop.Record(nanos);
   stats.loop_max_nanos.Max(nanos);
   if (nanos > 5000000) stats.loop_over_5ms.Add();

@@ -115,7 +115,11 @@ class RespLoop final : public net::Rounds {
   int64_t next_tick_ms_ = 0;
   int64_t next_idle_check_ms_ = 0;
   int64_t next_resume_ms_ = 0;
+  int64_t now_ms_ = 0;  // when the last round ended
+  uint64_t round_start_ = 0;
   uint64_t last_cpu_nanos_ = 0;
+  uint64_t unmeasured_nanos_ = 0;
+  const double nanos_per_tick_ = 1000.0 / base::TicksPerMicro();
 };
 
 }  // namespace sava::server

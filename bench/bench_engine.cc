@@ -22,8 +22,7 @@
 
 extern "C" {
 extern const char* malloc_conf;
-const char* malloc_conf =
-    "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,thp:always";
+const char* malloc_conf = "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0";
 }
 
 namespace {
@@ -91,7 +90,7 @@ class Worker {
           rng_.Below(10) == 0 ? AddSet("hot") : AddGet("hot");
         } else {
           const uint64_t n = rng_.Below(keys_);
-          work == Work::kMixed && rng_.Below(10) != 0 ? AddGet(KeyName(n)) : AddSet(KeyName(n));
+          work == Work::kMixed&& rng_.Below(10) != 0 ? AddGet(KeyName(n)) : AddSet(KeyName(n));
         }
       }
       Run();

@@ -1,4 +1,5 @@
-// CRC64 (Jones, reflected) as RDB files and DUMP payloads carry it; CRC16 (XMODEM) of cluster slots.
+// CRC64 (Jones, reflected) as RDB files and DUMP payloads carry it; CRC16 (XMODEM) of cluster
+// slots.
 #pragma once
 
 #include <cstddef>

@@ -12,13 +12,11 @@
 #include "cli/client.h"
 #include "cli/serve.h"
 
-// Read by jemalloc: memory goes back to the system about a second after it is no longer used, and
-// huge pages spare most misses of the address cache (nothing here forks, so they cost no copies).
+// Read by jemalloc: memory goes back to the system about a second after it is no longer used.
 extern "C" {
 extern const char* malloc_conf;
 const char* malloc_conf =
-    "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,narenas:4,tcache_max:8192,"
-    "thp:always";
+    "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,narenas:4,tcache_max:8192";
 }
 
 namespace {

@@ -32,10 +32,10 @@ base::Status OpenLog(const engine::Settings& settings) {
       sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(settings.logfile));
     }
     if (settings.syslog_enabled) {
-      const int facility = settings.syslog_facility == engine::SyslogFacility::kUser
-                               ? LOG_USER
-                               : LOG_LOCAL0 + ((static_cast<int>(settings.syslog_facility) - 1)
-                                               << 3);
+      const int facility =
+          settings.syslog_facility == engine::SyslogFacility::kUser
+              ? LOG_USER
+              : LOG_LOCAL0 + ((static_cast<int>(settings.syslog_facility) - 1) << 3);
       sinks.push_back(std::make_shared<spdlog::sinks::syslog_sink_mt>(settings.syslog_ident,
                                                                       LOG_PID, facility, false));
     }
@@ -99,15 +99,16 @@ void Banner(server::Server& server) {
     addresses += addresses.empty() ? "" : ", ";
     addresses += settings.unixsocket;
   }
-  spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion, base::kRedisVersion,
-               server.thread_count(), getpid());
+  spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion,
+               base::kRedisVersion, server.thread_count(), getpid());
   spdlog::info("RESP  {}", addresses);
   spdlog::info("HTTP  not built yet (http-port {} is kept for it)", settings.http_port);
   spdlog::info("Data  {} (kept in memory only: snapshots and the log are not built yet)",
                where == nullptr ? settings.dir : where);
   spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);
   if (!settings.save_rules.empty()) {
-    spdlog::warn("'save' rules are accepted but snapshots are not built yet: data is lost at exit.");
+    spdlog::warn(
+        "'save' rules are accepted but snapshots are not built yet: data is lost at exit.");
   }
 }
 
@@ -136,7 +137,7 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   const std::string start_dir = getcwd(here, sizeof here) != nullptr ? here : ".";
   server::Server server(std::move(config));
   server.set_executable(executable);
-  if (base::Status status = server.Start(); !status) {
+  if (base::Status status = server.Open(); !status) {
     std::cerr << "sava: " << status.error() << "\n";
     spdlog::warn("{}", status.error());
     return 1;
@@ -148,6 +149,7 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   spdlog::info("Server initialized");
   spdlog::info("Ready to accept connections");
   TellSupervisor(server.config().settings());
+  server.Start();
   const int code = server.Wait();
   if (!pid_path.empty()) unlink(pid_path.c_str());
   return code;

@@ -35,21 +35,21 @@ class CommandTable;
 
 // Classes of keyspace notifications (the letters of notify-keyspace-events).
 enum NotifyClass : uint32_t {
-  kNotifyKeyspace = 1U << 0,   // K
-  kNotifyKeyevent = 1U << 1,   // E
-  kNotifyGeneric = 1U << 2,    // g
-  kNotifyString = 1U << 3,     // $
-  kNotifyList = 1U << 4,       // l
-  kNotifySet = 1U << 5,        // s
-  kNotifyHash = 1U << 6,       // h
-  kNotifyZset = 1U << 7,       // z
-  kNotifyExpired = 1U << 8,    // x
-  kNotifyEvicted = 1U << 9,    // e
-  kNotifyStream = 1U << 10,    // t
-  kNotifyKeyMiss = 1U << 11,   // m
+  kNotifyKeyspace = 1U << 0,  // K
+  kNotifyKeyevent = 1U << 1,  // E
+  kNotifyGeneric = 1U << 2,   // g
+  kNotifyString = 1U << 3,    // $
+  kNotifyList = 1U << 4,      // l
+  kNotifySet = 1U << 5,       // s
+  kNotifyHash = 1U << 6,      // h
+  kNotifyZset = 1U << 7,      // z
+  kNotifyExpired = 1U << 8,   // x
+  kNotifyEvicted = 1U << 9,   // e
+  kNotifyStream = 1U << 10,   // t
+  kNotifyKeyMiss = 1U << 11,  // m
   kNotifyLoaded = 1U << 12,
-  kNotifyModule = 1U << 13,    // d
-  kNotifyNew = 1U << 14,       // n
+  kNotifyModule = 1U << 13,  // d
+  kNotifyNew = 1U << 14,     // n
   kNotifyAll = kNotifyGeneric | kNotifyString | kNotifyList | kNotifySet | kNotifyHash |
                kNotifyZset | kNotifyExpired | kNotifyEvicted | kNotifyStream | kNotifyModule,
 };
@@ -85,17 +85,17 @@ struct Value {
 
 // How a key is looked at.
 enum class Access : uint8_t {
-  kRead,     // counts as hit or miss, refreshes LRU/LFU
-  kWrite,    // about to be changed: refreshes LRU/LFU, no hit or miss
-  kPeek,     // leaves no trace (OBJECT, DEBUG, TTL's family uses kRead without refresh: kReadQuiet)
+  kRead,   // counts as hit or miss, refreshes LRU/LFU
+  kWrite,  // about to be changed: refreshes LRU/LFU, no hit or miss
+  kPeek,   // leaves no trace (OBJECT, DEBUG, TTL's family uses kRead without refresh: kReadQuiet)
   kReadQuiet,  // counts as hit or miss but does not refresh LRU/LFU
 };
 
 // What LRU/LFU bookkeeping knows of a key.
 struct KeyAge {
-  bool lfu = false;       // the policy in force counts frequency
+  bool lfu = false;  // the policy in force counts frequency
   int64_t idle_seconds = 0;
-  int frequency = 0;      // decayed logarithmic counter
+  int frequency = 0;  // decayed logarithmic counter
 };
 
 class Context {
@@ -148,8 +148,9 @@ class Context {
   virtual bool RandomKey(std::string* key) = 0;
   // One SCAN step: calls `visit` for about `count` keys (expired ones are left out) and returns the
   // next cursor, 0 at the end. `type` is the TYPE name.
-  virtual uint64_t Scan(uint64_t cursor, int64_t count,
-                        const std::function<void(std::string_view key, std::string_view type)>& visit) = 0;
+  virtual uint64_t Scan(
+      uint64_t cursor, int64_t count,
+      const std::function<void(std::string_view key, std::string_view type)>& visit) = 0;
   // All keys, REQUIRES: lock class kAll.
   virtual void ForEachKey(const std::function<void(std::string_view key)>& visit) = 0;
   // db -1: all databases. REQUIRES: kAll. Returns how many keys went.
@@ -206,9 +207,7 @@ class Context {
     reply_.Error(error);
     return false;
   }
-  bool ArgIs(size_t i, std::string_view word) const {
-    return base::EqualsNoCase(args_[i], word);
-  }
+  bool ArgIs(size_t i, std::string_view word) const { return base::EqualsNoCase(args_[i], word); }
   // "ERR wrong number of arguments for 'name' command".
   void ArityError();
 

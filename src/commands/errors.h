@@ -13,12 +13,10 @@ inline constexpr std::string_view kNotFloat = "ERR value is not a valid float";
 inline constexpr std::string_view kNoSuchKey = "ERR no such key";
 inline constexpr std::string_view kOverflow = "ERR increment or decrement would overflow";
 inline constexpr std::string_view kOutOfRange = "ERR value is out of range";
-inline constexpr std::string_view kMustBePositive =
-    "ERR value is out of range, must be positive";
+inline constexpr std::string_view kMustBePositive = "ERR value is out of range, must be positive";
 inline constexpr std::string_view kStringTooLong =
     "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-inline constexpr std::string_view kBitOffset =
-    "ERR bit offset is not an integer or out of range";
+inline constexpr std::string_view kBitOffset = "ERR bit offset is not an integer or out of range";
 inline constexpr std::string_view kBitValue = "ERR bit is not an integer or out of range";
 inline constexpr std::string_view kOffsetRange = "ERR offset is out of range";
 inline constexpr std::string_view kNaN = "ERR increment would produce NaN or Infinity";
@@ -27,8 +25,7 @@ inline constexpr std::string_view kDbIndex = "ERR DB index is out of range";
 inline constexpr std::string_view kBusyKey = "BUSYKEY Target key name already exists.";
 inline constexpr std::string_view kBadPayload = "ERR DUMP payload version or checksum are wrong";
 inline constexpr std::string_view kBadData = "ERR Bad data format";
-inline constexpr std::string_view kOom =
-    "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr std::string_view kOom = "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr std::string_view kNoAuth = "NOAUTH Authentication required.";
 
 }  // namespace sava::commands::errors

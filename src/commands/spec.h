@@ -1,6 +1,6 @@
 // CommandSpec: everything there is to say about a command, in one row at the bottom of its family's
-// file. The dispatcher, COMMAND, COMMAND DOCS, the CLI's hints, the docs and the fuzz dictionary read
-// this row; nothing else names the command.
+// file. The dispatcher, COMMAND, COMMAND DOCS, the CLI's hints, the docs and the fuzz dictionary
+// read this row; nothing else names the command.
 #pragma once
 
 #include <array>

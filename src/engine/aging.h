@@ -34,8 +34,7 @@ inline int LfuDecayed(uint32_t age, int64_t now_ms, const Settings& settings) {
 }
 
 // Counts a use: the higher the counter, the less likely it rises.
-inline uint32_t LfuTouched(uint32_t age, int64_t now_ms, const Settings& settings,
-                           base::Rng& rng) {
+inline uint32_t LfuTouched(uint32_t age, int64_t now_ms, const Settings& settings, base::Rng& rng) {
   int counter = LfuDecayed(age, now_ms, settings);
   if (counter < 255) {
     const int above = counter > kLfuInitial ? counter - kLfuInitial : 0;

@@ -34,9 +34,9 @@ class Background {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;  // guarded by mutex_
-  bool busy_ = false;     // guarded by mutex_
-  bool stopping_ = false; // guarded by mutex_
+  std::deque<Job> jobs_;   // guarded by mutex_
+  bool busy_ = false;      // guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
   std::atomic<int64_t> pending_{0};
   std::atomic<int64_t> done_{0};
   std::thread thread_;

@@ -15,8 +15,8 @@
 namespace sava::engine {
 
 enum ClientFlag : uint32_t {
-  kClientMulti = 1U << 0,         // MULTI was called: commands are queued
-  kClientDirtyExec = 1U << 1,     // an error while queueing: EXEC will refuse
+  kClientMulti = 1U << 0,      // MULTI was called: commands are queued
+  kClientDirtyExec = 1U << 1,  // an error while queueing: EXEC will refuse
   kClientMonitor = 1U << 2,
   kClientCloseAfterReply = 1U << 3,
   kClientCloseNow = 1U << 4,
@@ -26,12 +26,12 @@ enum ClientFlag : uint32_t {
   kClientNoEvict = 1U << 8,
   kClientNoTouch = 1U << 9,
   kClientUnixSocket = 1U << 10,
-  kClientBlocked = 1U << 11,      // waits (WAIT and later the blocking commands)
-  kClientPaused = 1U << 12,       // its next command waits for CLIENT UNPAUSE
-  kClientParked = 1U << 13,       // its next command waits for a lock
-  kClientLocal = 1U << 14,        // connected from this machine
+  kClientBlocked = 1U << 11,  // waits (WAIT and later the blocking commands)
+  kClientPaused = 1U << 12,   // its next command waits for CLIENT UNPAUSE
+  kClientParked = 1U << 13,   // its next command waits for a lock
+  kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
-  kClientFake = 1U << 16,         // not a connection: replay, internal calls
+  kClientFake = 1U << 16,  // not a connection: replay, internal calls
 };
 
 struct QueuedCommand {
@@ -81,7 +81,7 @@ struct Client {
   int64_t created_ms = 0;
   int64_t last_active_ms = 0;
   const commands::Command* last_command = nullptr;
-  size_t query_bytes = 0;       // input not yet parsed
+  size_t query_bytes = 0;  // input not yet parsed
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
   uint64_t net_input = 0;

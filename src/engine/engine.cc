@@ -24,8 +24,7 @@ constexpr size_t kFreeInline = 64 * 1024;
 bool AllowedWhileSubscribed(const Command& command) {
   const std::string_view name = command.spec->name;
   return name == "ping" || name == "quit" || name == "reset" ||
-         ((command.spec->flags & commands::kPubsub) != 0 &&
-          (name.ends_with("subscribe")));
+         ((command.spec->flags & commands::kPubsub) != 0 && (name.ends_with("subscribe")));
 }
 
 // Runs at once even while commands are being queued.
@@ -126,8 +125,7 @@ void Engine::BeginBatch(Lane& lane) {
   } else {
     lane.over_memory = false;
   }
-  lane.journal_full =
-      journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit;
+  lane.journal_full = journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit;
 }
 
 void Engine::EndBatch(Lane& lane) {
@@ -248,8 +246,7 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
       const uint64_t hash = keyspace_.Hash(request.args[static_cast<size_t>(i)]);
       lane.hashes.push_back(hash);
       ++request.key_count;
-      const keyspace::Table* table =
-          keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
+      const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
       if (table != nullptr) table->PrefetchBucket(hash);
     }
   }
@@ -257,8 +254,7 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
   for (const Request& request : batch) {
     for (uint32_t k = 0; k < request.key_count; ++k) {
       const uint64_t hash = lane.hashes[request.first_hash + k];
-      const keyspace::Table* table =
-          keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
+      const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
       if (table != nullptr) table->PrefetchEntry(hash);
     }
   }
@@ -272,8 +268,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       continue;
     }
     if (keyspace_.gate().wanted()) StepAside(lane);
-    request.outcome =
-        RunOne(lane, request) ? Request::Outcome::kDone : Request::Outcome::kRefused;
+    request.outcome = RunOne(lane, request) ? Request::Outcome::kDone : Request::Outcome::kRefused;
   }
 }
 
@@ -369,14 +364,13 @@ void Engine::Call(Lane& lane, Client& client, const Command& command, commands::
     errors_.Add(context.reply().error_code());
   }
   // Below a tenth of a millisecond only a very low slow log threshold can want it.
-  if (nanos >= 100000 || (settings_->slowlog_log_slower_than >= 0 &&
-                          settings_->slowlog_log_slower_than < 100)) {
+  if (nanos >= 100000 ||
+      (settings_->slowlog_log_slower_than >= 0 && settings_->slowlog_log_slower_than < 100)) {
     NoteSlow(client, command, context.shown_args(), nanos);
   }
 }
 
-void Engine::NoteSlow(Client& client, const Command& command, commands::Args args,
-                      uint64_t nanos) {
+void Engine::NoteSlow(Client& client, const Command& command, commands::Args args, uint64_t nanos) {
   const auto micros = static_cast<int64_t>(nanos / 1000);
   const int64_t unix_time = clock_->WallMillis() / 1000;
   if (settings_->slowlog_log_slower_than >= 0 && micros >= settings_->slowlog_log_slower_than &&
@@ -448,8 +442,7 @@ void Engine::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
 bool Engine::Permitted(const Client& client, const Command& command) const {
   const bool debug = command.spec->name == "debug" ||
                      (command.parent != nullptr && command.parent->spec->name == "debug");
-  const Allow allow =
-      debug ? settings_->enable_debug_command : settings_->enable_module_command;
+  const Allow allow = debug ? settings_->enable_debug_command : settings_->enable_module_command;
   return allow == Allow::kYes || (allow == Allow::kLocal && client.has(kClientLocal));
 }
 
@@ -528,9 +521,9 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
 
 void Engine::FeedMonitors(Client& client, commands::Args args) {
   const int64_t now = clock_->WallMicros();
-  std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
-                                 client.has(kClientUnixSocket) ? "unix:" + client.addr
-                                                               : client.addr);
+  std::string line =
+      fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
+                  client.has(kClientUnixSocket) ? "unix:" + client.addr : client.addr);
   for (const std::string_view arg : args) {
     line += ' ';
     line += base::Quoted(arg);
@@ -686,18 +679,16 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   if (!keyspace_.stripe(stripe).lock.TryLock()) return false;
   EngineContext& context = *lane.context;
   context.BeginUpkeep();
-  const bool expire = active_expire_.load(std::memory_order_relaxed) &&
-                      !paused(true, lane.now_ms);
+  const bool expire = active_expire_.load(std::memory_order_relaxed) && !paused(true, lane.now_ms);
   bool more = false;
   for (int db = 0; db < keyspace_.databases(); ++db) {
     keyspace::Table* table = keyspace_.table(db, stripe);
     if (table == nullptr) continue;
     if (expire) {
       const auto budget = static_cast<size_t>(64 * settings_->active_expire_effort);
-      const size_t looked =
-          table->Expire(lane.now_ms, budget, [&](keyspace::Entry* entry) {
-            context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
-          });
+      const size_t looked = table->Expire(lane.now_ms, budget, [&](keyspace::Entry* entry) {
+        context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
+      });
       if (looked >= budget) {
         lane.stats.expire_cycles_capped.Add();
         more = true;

@@ -2,7 +2,8 @@
 //
 // Threads: each event-loop thread has a Lane and runs batches on it. Within a batch keys are hashed
 // and prefetched first, then commands run one after another, each under the locks of the stripes of
-// its keys (consecutive commands on one stripe share one acquisition), or alone with the gate closed.
+// its keys (consecutive commands on one stripe share one acquisition), or alone with the gate
+// closed.
 #pragma once
 
 #include <atomic>
@@ -77,7 +78,7 @@ struct Lane {
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
   uint64_t last_ticks = 0;
-  uint64_t waited_nanos = 0;     // for locks and the gate, since the loop last looked
+  uint64_t waited_nanos = 0;  // for locks and the gate, since the loop last looked
   // Upkeep.
   size_t upkeep_stripe = 0;
   int64_t next_upkeep_ms = 0;
@@ -138,7 +139,8 @@ class Engine {
   // ---- clients ----
   uint64_t NewClientId() { return next_client_id_.fetch_add(1, std::memory_order_relaxed); }
   void AddClient(Lane& lane, Client& client);
-  // Forgets watches, subscriptions, queued commands. REQUIRES: on its lane's thread, outside a batch.
+  // Forgets watches, subscriptions, queued commands. REQUIRES: on its lane's thread, outside a
+  // batch.
   void RemoveClient(Lane& lane, Client& client);
   void ResetClient(Lane& lane, Client& client);
   void Unwatch(Lane& lane, Client& client);
@@ -165,7 +167,8 @@ class Engine {
   size_t UsedMemory() const;
   // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace.
   void set_other_memory(size_t bytes) { other_memory_.store(bytes, std::memory_order_relaxed); }
-  // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe held.
+  // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
+  // held.
   bool MakeRoom(Lane& lane);
 
   // ---- parts ----
@@ -187,7 +190,7 @@ class Engine {
   // Number of changes since start (INFO's rdb_changes_since_last_save until snapshots exist).
   uint64_t Dirty() const;
   template <typename Field>
-  uint64_t Total(Field LaneStats::* field) const {
+  uint64_t Total(Field LaneStats::*field) const {
     uint64_t total = 0;
     for (const auto& lane : lanes_) total += (lane->stats.*field).get();
     return total;

@@ -468,9 +468,8 @@ bool EngineContext::RandomKey(std::string* key) {
   return false;
 }
 
-uint64_t EngineContext::Scan(
-    uint64_t cursor, int64_t count,
-    const std::function<void(std::string_view, std::string_view)>& visit) {
+uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
+                             const std::function<void(std::string_view, std::string_view)>& visit) {
   Keyspace& keyspace = engine_.keyspace_;
   size_t stripe = cursor >> Table::kOrderBits;
   uint64_t order = cursor & ((uint64_t{1} << Table::kOrderBits) - 1);

@@ -99,9 +99,9 @@ class EngineContext final : public commands::Context {
   struct Located {
     uint64_t hash;
     size_t stripe;
-    keyspace::Table* table;        // nullptr when the database has nothing in the stripe
-    keyspace::Table::Slot* slot;   // nullptr when missing
-    keyspace::Entry* entry;        // nullptr when missing
+    keyspace::Table* table;       // nullptr when the database has nothing in the stripe
+    keyspace::Table::Slot* slot;  // nullptr when missing
+    keyspace::Entry* entry;       // nullptr when missing
   };
 
   uint64_t HashOf(std::string_view key);
@@ -130,7 +130,7 @@ class EngineContext final : public commands::Context {
   bool in_group_ = false;
   std::vector<std::string_view> shown_;  // empty: nothing was redacted
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
-  std::string record_;       // effects of this command or group, encoded for the journal
+  std::string record_;  // effects of this command or group, encoded for the journal
   uint32_t record_count_ = 0;
 };
 

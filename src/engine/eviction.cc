@@ -1,7 +1,7 @@
 // Eviction: keeps used memory below maxmemory, before commands run and before locks are taken.
 //
-// As in Redis, the best of a few samples goes, helped by a small pool of the best candidates seen so
-// far; each lane has its own pool. A lane claims the bytes it is going to free from one shared
+// As in Redis, the best of a few samples goes, helped by a small pool of the best candidates seen
+// so far; each lane has its own pool. A lane claims the bytes it is going to free from one shared
 // budget, so that several lanes over the limit together free the excess once.
 #include <algorithm>
 
@@ -98,9 +98,9 @@ bool Engine::EvictOne(Lane& lane) {
       const uint64_t score = Score(*samples[i], settings, lane.now_ms, lane.lru_clock);
       if (lane.candidates.size() >= kPool && score <= lane.candidates.front().score) continue;
       const std::string_view key = samples[i]->key();
-      const bool known = std::any_of(
-          lane.candidates.begin(), lane.candidates.end(),
-          [&](const Lane::Candidate& c) { return c.db == db && c.key == key; });
+      const bool known =
+          std::any_of(lane.candidates.begin(), lane.candidates.end(),
+                      [&](const Lane::Candidate& c) { return c.db == db && c.key == key; });
       if (known) continue;
       const auto at = std::upper_bound(
           lane.candidates.begin(), lane.candidates.end(), score,
@@ -116,8 +116,7 @@ bool Engine::EvictOne(Lane& lane) {
       if (!keyspace_.stripe(home).lock.TryLock()) continue;
       Table* holder = keyspace_.table(best.db, home);
       Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
-      const bool evict =
-          entry != nullptr && (!volatile_only || entry->has(keyspace::kHasExpiry));
+      const bool evict = entry != nullptr && (!volatile_only || entry->has(keyspace::kHasExpiry));
       if (evict) {
         context.BeginUpkeep();
         context.EvictKey(best.db, *holder, entry, best.hash);
@@ -163,8 +162,8 @@ bool Engine::MakeRoom(Lane& lane) {
     }
     if (base::Ticks() - start > allowed) break;  // the next batch goes on
   }
-  const auto nanos = static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) *
-                                           nanos_per_tick_);
+  const auto nanos =
+      static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick_);
   lane.stats.eviction_stalls_nanos.Add(nanos);
   if (settings_->latency_monitor_threshold > 0) {
     latency_.Add("eviction-cycle", lane.now_ms / 1000, static_cast<int64_t>(nanos / 1000000),

@@ -1,5 +1,5 @@
-// Mailbox: how other threads reach a lane. First in, first out; the bytes of a message are shared by
-// all who receive it. The last lock in the lock order: nothing is locked while one is held.
+// Mailbox: how other threads reach a lane. First in, first out; the bytes of a message are shared
+// by all who receive it. The last lock in the lock order: nothing is locked while one is held.
 #pragma once
 
 #include <cstdint>

@@ -79,11 +79,13 @@ bool PubSub::UnsubscribePattern(Client& client, std::string_view pattern) {
 }
 
 void PubSub::UnsubscribeAll(Client& client) {
-  while (!client.channels.empty()) Unsubscribe(client, std::string(*client.channels.begin()), false);
+  while (!client.channels.empty())
+    Unsubscribe(client, std::string(*client.channels.begin()), false);
   while (!client.shard_channels.empty()) {
     Unsubscribe(client, std::string(*client.shard_channels.begin()), true);
   }
-  while (!client.patterns.empty()) UnsubscribePattern(client, std::string(*client.patterns.begin()));
+  while (!client.patterns.empty())
+    UnsubscribePattern(client, std::string(*client.patterns.begin()));
 }
 
 int64_t PubSub::Publish(std::string_view channel, std::string_view payload, bool shard,

@@ -1,6 +1,6 @@
 // PubSub: who listens to which channel. Channels are spread over shards with a lock each; patterns
-// have one lock, taken after the shard's. A message is posted to all subscribers' mailboxes while the
-// shard is locked, so every subscriber sees the messages of a channel in the same order.
+// have one lock, taken after the shard's. A message is posted to all subscribers' mailboxes while
+// the shard is locked, so every subscriber sees the messages of a channel in the same order.
 #pragma once
 
 #include <array>
@@ -60,9 +60,7 @@ class PubSub {
     ChannelMap shard_channels;  // guarded by mutex
   };
 
-  Shard& ShardOf(std::string_view channel) {
-    return shards_[TextHash{}(channel) % shards_.size()];
-  }
+  Shard& ShardOf(std::string_view channel) { return shards_[TextHash{}(channel) % shards_.size()]; }
   const Shard& ShardOf(std::string_view channel) const {
     return shards_[TextHash{}(channel) % shards_.size()];
   }

@@ -54,9 +54,7 @@ void UnsubscribeChannels(Context& ctx, bool shard) {
   auto& ec = EngineContext::Of(ctx);
   Client& client = ec.client();
   const std::string_view kind = shard ? "sunsubscribe" : "unsubscribe";
-  const auto count = [&] {
-    return shard ? client.shard_channels.size() : client.subscriptions();
-  };
+  const auto count = [&] { return shard ? client.shard_channels.size() : client.subscriptions(); };
   if (ctx.argc() > 1) {
     for (size_t i = 1; i < ctx.argc(); ++i) {
       ec.engine().pubsub().Unsubscribe(client, ctx.arg(i), shard);
@@ -170,8 +168,8 @@ void PubsubHelp(Context& ctx) {
 
 using commands::CommandSpec;
 using commands::KeySpec;
-constexpr uint32_t kListen = commands::kPubsub | commands::kNoscript | commands::kLoading |
-                             commands::kStale;
+constexpr uint32_t kListen =
+    commands::kPubsub | commands::kNoscript | commands::kLoading | commands::kStale;
 constexpr uint32_t kAsk = commands::kPubsub | commands::kLoading | commands::kStale;
 
 constexpr KeySpec ShardChannel(int16_t last) {

@@ -141,7 +141,7 @@ struct Settings {
   bool crash_log_enabled = true;
   bool set_proc_title = true;
   std::string proc_title_template = "{title} {listen-addr} {server-mode}";
-  bool disable_thp = false;  // nothing forks: huge pages only help
+  bool disable_thp = true;
   OomScoreAdj oom_score_adj = OomScoreAdj::kNo;
   std::array<int, 3> oom_score_adj_values = {0, 200, 800};
   int64_t shutdown_timeout = 10;  // seconds

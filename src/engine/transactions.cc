@@ -29,10 +29,11 @@ bool Engine::WatchedKeysChanged(Lane& lane, Client& client) {
     // Expired since it was watched, but not removed yet.
     bool was_expired = false;
     keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)))
-        .watches.ForEach(watched.db, [&](std::string_view key, keyspace::Watcher* watcher,
-                                         bool* expired) {
-          if (watcher == &client.watcher && key == watched.key) was_expired = *expired;
-        });
+        .watches.ForEach(watched.db,
+                         [&](std::string_view key, keyspace::Watcher* watcher, bool* expired) {
+                           if (watcher == &client.watcher && key == watched.key)
+                             was_expired = *expired;
+                         });
     if (!was_expired) return true;
   }
   return false;
@@ -52,8 +53,7 @@ void Engine::Unwatch(Lane& lane, Client& client) {
   if (!lane.exclusive) {
     ReleaseHeld(lane);
     for (const WatchedKey& watched : client.watched) {
-      keyspace::Stripe& stripe =
-          keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
+      keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
       stripe.lock.Lock();
       stripe.watches.Remove(watched.db, watched.key, &client.watcher);
       stripe.lock.Unlock();
@@ -98,7 +98,8 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   for (const QueuedCommand& queued : client.queue) {
     views.emplace_back(queued.args.begin(), queued.args.end());
     AddKeys(lane, *queued.command, views.back(), &set);
-    // Commands over the keyspace without keys of their own lock as they go: only alone is that safe.
+    // Commands over the keyspace without keys of their own lock as they go: only alone is that
+    // safe.
     if (queued.command->lock == commands::LockClass::kNone &&
         queued.command->has(commands::kReadonly | commands::kWrite)) {
       set.all = true;
@@ -201,9 +202,8 @@ void Unwatch(Context& ctx) {
 }
 
 using commands::CommandSpec;
-constexpr uint32_t kControl =
-    commands::kNoscript | commands::kLoading | commands::kStale | commands::kFast |
-    commands::kAllowBusy;
+constexpr uint32_t kControl = commands::kNoscript | commands::kLoading | commands::kStale |
+                              commands::kFast | commands::kAllowBusy;
 
 constexpr CommandSpec kTransactionRows[] = {
     {.name = "multi",
@@ -220,8 +220,7 @@ constexpr CommandSpec kTransactionRows[] = {
     {.name = "exec",
      .handler = Exec,
      .arity = 1,
-     .flags = commands::kNoscript | commands::kLoading | commands::kStale |
-              commands::kSkipSlowlog,
+     .flags = commands::kNoscript | commands::kLoading | commands::kStale | commands::kSkipSlowlog,
      .acl = commands::kAclTransaction,
      .group = "transactions",
      .since = "1.2.0",

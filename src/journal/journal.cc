@@ -28,12 +28,12 @@ struct Journal::Lane {
     }
     delete spare.load();
   }
-  std::atomic<Chunk*> spare{nullptr};       // a read chunk for the writer to use again
-  alignas(64) Chunk* write;                 // the writer's
-  std::atomic<uint64_t> appended{0};        // bytes, by the writer
-  alignas(64) Chunk* read;                  // the merger's
-  size_t position = 0;                      // the merger's, in read
-  std::atomic<uint64_t> consumed{0};        // bytes, by the merger
+  std::atomic<Chunk*> spare{nullptr};  // a read chunk for the writer to use again
+  alignas(64) Chunk* write;            // the writer's
+  std::atomic<uint64_t> appended{0};   // bytes, by the writer
+  alignas(64) Chunk* read;             // the merger's
+  size_t position = 0;                 // the merger's, in read
+  std::atomic<uint64_t> consumed{0};   // bytes, by the merger
 };
 
 Journal::Journal(size_t lanes) {
@@ -59,9 +59,8 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   Chunk* chunk = lane.write;
   size_t at = chunk->filled.load(std::memory_order_relaxed);
   if (chunk->capacity - at < need) {
-    Chunk* fresh = need > kChunkBytes
-                       ? new Chunk(need)
-                       : lane.spare.exchange(nullptr, std::memory_order_acq_rel);
+    Chunk* fresh = need > kChunkBytes ? new Chunk(need)
+                                      : lane.spare.exchange(nullptr, std::memory_order_acq_rel);
     if (fresh == nullptr || fresh->capacity < need) {
       delete fresh;
       fresh = new Chunk(kChunkBytes);

@@ -42,9 +42,7 @@ class Entry {
     flags_ = static_cast<uint8_t>(on ? flags_ | flag : flags_ & ~flag);
   }
 
-  uint32_t age() const {
-    return static_cast<uint32_t>(age_[0] | (age_[1] << 8) | (age_[2] << 16));
-  }
+  uint32_t age() const { return static_cast<uint32_t>(age_[0] | (age_[1] << 8) | (age_[2] << 16)); }
   void set_age(uint32_t value) {
     age_[0] = static_cast<uint8_t>(value);
     age_[1] = static_cast<uint8_t>(value >> 8);
@@ -105,8 +103,8 @@ class Entry {
   }
   // Changes what the payload is. REQUIRES: kHasExpiry stays as it was.
   void SetShape(Kind kind, Form form, uint8_t flags, size_t value_length) {
-    kind_form_ = static_cast<uint8_t>(static_cast<uint8_t>(kind) |
-                                      (static_cast<uint8_t>(form) << 4));
+    kind_form_ =
+        static_cast<uint8_t>(static_cast<uint8_t>(kind) | (static_cast<uint8_t>(form) << 4));
     flags_ = flags;
     value_length_ = static_cast<uint16_t>(value_length);
   }

@@ -1,6 +1,6 @@
 // Keyspace: all databases, cut into stripes by key hash. A stripe has one lock; each database has
-// one Table per stripe, made when first needed. The stripe of a key does not depend on its database,
-// so lock sets stay valid through SELECT, MOVE and SWAPDB.
+// one Table per stripe, made when first needed. The stripe of a key does not depend on its
+// database, so lock sets stay valid through SELECT, MOVE and SWAPDB.
 //
 // Thread safety: table() and prefetching inside the gate; contents of a table under its stripe's
 // lock; Detach and Swap with the gate closed.

@@ -11,7 +11,7 @@
 namespace sava::keyspace {
 
 struct Slab::Page {
-  Page* next;      // among the partial pages of its class
+  Page* next;  // among the partial pages of its class
   Page* previous;
   Page* all_next;  // among all pages
   Page* all_previous;
@@ -182,8 +182,8 @@ size_t Slab::Blocks(const Page* page, void** blocks, size_t max) {
   size_t count = 0;
   for (size_t i = 0; i < page->capacity && count < max; ++i) {
     if ((page->bitmap[i / 64] >> (i % 64) & 1) != 0) {
-      blocks[count++] = const_cast<char*>(reinterpret_cast<const char*>(page)) + kHeader +
-                        i * block_size;
+      blocks[count++] =
+          const_cast<char*>(reinterpret_cast<const char*>(page)) + kHeader + i * block_size;
     }
   }
   return count;

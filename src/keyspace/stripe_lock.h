@@ -46,8 +46,7 @@ class StripeLock {
 #endif
       }
     } while (base::Ticks() - start < kSpin);
-    const int64_t deadline =
-        micros < 0 ? 0 : base::Clock::System().MonotonicMicros() + micros;
+    const int64_t deadline = micros < 0 ? 0 : base::Clock::System().MonotonicMicros() + micros;
     // From here on the lock is taken in state 2: another sleeper may be waiting.
     while (state_.exchange(2, std::memory_order_acquire) != 0) {
       if (micros < 0) {

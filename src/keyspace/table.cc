@@ -14,9 +14,10 @@ namespace sava::keyspace {
 
 namespace {
 
-constexpr uint32_t kSteps[] = {2, 4, 8, 16, 32, 48, 64, 80, 96, 112, 128};
-constexpr uint32_t kFirstBuckets = 2;
-constexpr uint32_t kMaxBuckets = 128;  // a segment splits instead of growing beyond
+// Chosen so that a segment with its header fills one of jemalloc's size classes (256 … 8192).
+constexpr uint32_t kSteps[] = {3, 7, 15, 31, 47, 62, 78, 94, 110, 125};
+constexpr uint32_t kFirstBuckets = 3;
+constexpr uint32_t kMaxBuckets = 125;  // a segment splits instead of growing beyond
 constexpr uint32_t kHardMaxBuckets = 1023;
 constexpr uint32_t kMaxDepth = Table::kOrderBits - 16 - 1;
 constexpr uint32_t kProbe = 12;  // buckets looked at for a free slot
@@ -103,8 +104,8 @@ Table::Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms)
   auto* directory = static_cast<Directory*>(malloc(Directory::Bytes(0)));
   if (directory == nullptr) throw std::bad_alloc();
   directory->depth = 0;
-  new (&directory->places[0]) std::atomic<uint64_t>(
-      Pack(NewSegment(kFirstBuckets), kFirstBuckets, 0));
+  new (&directory->places[0])
+      std::atomic<uint64_t>(Pack(NewSegment(kFirstBuckets), kFirstBuckets, 0));
   index_bytes_ += Directory::Bytes(0);
   directory_.store(directory, std::memory_order_release);
   Settle();
@@ -141,8 +142,8 @@ size_t Table::DirectoryIndex(uint64_t order) const {
 
 Table::Place Table::PlaceOf(uint64_t order) const {
   Directory* directory = directory_.load(std::memory_order_acquire);
-  return Unpack(directory->places[order >> (kOrderBits - directory->depth)].load(
-      std::memory_order_acquire));
+  return Unpack(
+      directory->places[order >> (kOrderBits - directory->depth)].load(std::memory_order_acquire));
 }
 
 // ---- finding ----
@@ -386,8 +387,7 @@ void Table::Split(uint64_t order) {
 void Table::EraseSlot(uint64_t hash, Slot* slot) {
   const uint64_t order = OrderOf(hash);
   const Place place = PlaceOf(order);
-  const uint32_t home =
-      Home(FingerprintOf(slot->load(std::memory_order_relaxed)), place.buckets);
+  const uint32_t home = Home(FingerprintOf(slot->load(std::memory_order_relaxed)), place.buckets);
   const Slot* bucket = place.segment->bucket(place.buckets, home);
   if (slot < bucket || slot >= bucket + 8) --place.segment->spill()[home];
   slot->store(0, std::memory_order_relaxed);
@@ -587,8 +587,8 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
   if (entry != nullptr) {
     expire_at = entry->expire_at();
     if (entry->form() == Form::kInt) {
-      const int n = snprintf(digits, sizeof digits, "%lld",
-                             static_cast<long long>(entry->integer()));
+      const int n =
+          snprintf(digits, sizeof digits, "%lld", static_cast<long long>(entry->integer()));
       current = {digits, static_cast<size_t>(n)};
     } else {
       current = entry->inline_bytes();
@@ -640,8 +640,8 @@ Entry* Table::SetExpiry(uint64_t hash, Entry* entry, int64_t expire_at) {
   assert(slot != nullptr);
   const std::string_view key = entry->key();
   const size_t payload = entry->payload_size();
-  auto* fresh = static_cast<Entry*>(
-      slab_.Allocate(Entry::SizeFor(key.size(), expire_at >= 0, payload)));
+  auto* fresh =
+      static_cast<Entry*>(slab_.Allocate(Entry::SizeFor(key.size(), expire_at >= 0, payload)));
   auto flags = static_cast<uint8_t>(entry->flags() & ~(kHasExpiry | kInWheel));
   if (expire_at >= 0) flags |= kHasExpiry;
   fresh->Init(entry->kind(), entry->form(), flags, key, payload, expire_at);
@@ -735,9 +735,9 @@ size_t Table::Compact() {
     const size_t size = entry->BlockSize();
     void* target = slab_.Allocate(size);
     memcpy(target, entry, size);
-    slot->store(MakeSlot(FingerprintOf(slot->load(std::memory_order_relaxed)),
-                         static_cast<Entry*>(target)),
-                std::memory_order_relaxed);
+    slot->store(
+        MakeSlot(FingerprintOf(slot->load(std::memory_order_relaxed)), static_cast<Entry*>(target)),
+        std::memory_order_relaxed);
     slab_.Release(entry, size);
   }
   slab_.EndEvacuate(page);
@@ -756,7 +756,8 @@ uint64_t Table::Scan(uint64_t from, size_t count, const std::function<void(Entry
     const Place place = PlaceOf(order);
     const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
     // Everything at home in this bucket, wherever it stands.
-    const uint64_t segment_first = order >> (kOrderBits - place.depth) << (kOrderBits - place.depth);
+    const uint64_t segment_first = order >> (kOrderBits - place.depth)
+                                                << (kOrderBits - place.depth);
     const int low_bits = kOrderBits - 16 - static_cast<int>(place.depth);
     const uint32_t next_fingerprint =
         static_cast<uint32_t>(((uint64_t{home} + 1) * 65536 + place.buckets - 1) / place.buckets);
@@ -823,8 +824,9 @@ Entry* Table::Random(base::Rng& rng) const {
   for (int tries = 0; tries < 4096; ++tries) {
     const Place place = PlaceOf(rng.Next() >> (64 - kOrderBits));
     const uint64_t pick = rng.Below(uint64_t{place.buckets} * 8);
-    const uint64_t slot = place.segment->bucket(place.buckets, static_cast<uint32_t>(pick / 8))
-                              [pick % 8].load(std::memory_order_relaxed);
+    const uint64_t slot =
+        place.segment->bucket(place.buckets, static_cast<uint32_t>(pick / 8))[pick % 8].load(
+            std::memory_order_relaxed);
     if (slot != 0) return EntryOf(slot);
   }
   Entry* any = nullptr;

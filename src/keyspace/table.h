@@ -1,5 +1,5 @@
-// Table: the keys of one database in one stripe. Extendible hashing over segments that grow in steps
-// before they split, so that the load stays high and no insertion moves more than a segment.
+// Table: the keys of one database in one stripe. Extendible hashing over segments that grow in
+// steps before they split, so that the load stays high and no insertion moves more than a segment.
 //
 //   order   = hash >> 19: 45 bits; everything below is in this order, so SCAN's cursor is an order
 //   directory[top bits of order] -> segment (pointer, bucket count, depth in one word)

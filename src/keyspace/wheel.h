@@ -1,8 +1,8 @@
 // Wheel: which keys of a table may expire when. A coarse hierarchical timing wheel of key hashes.
 //
 // Level l has 64 slots of 128 ms · 64^l; an item stands in the slot of its time on the lowest level
-// that reaches it. Items are 8-byte hashes in chunks of 63; they are hints: when a slot falls due the
-// table looks the key up and either expires it or files it again. Several items for one key are
+// that reaches it. Items are 8-byte hashes in chunks of 63; they are hints: when a slot falls due
+// the table looks the key up and either expires it or files it again. Several items for one key are
 // harmless; Table keeps them few.
 //
 // Used under the stripe's lock. Cost: O(1) to add, O(1) amortised per item to fire.
@@ -25,8 +25,8 @@ class Wheel {
   Wheel& operator=(const Wheel&) = delete;
 
   void Add(uint64_t hash, int64_t at_ms);
-  // Takes at most `budget` items whose slot is reached and calls fire for each; fire expires the key
-  // or files it again with its true time. Returns how many items were taken.
+  // Takes at most `budget` items whose slot is reached and calls fire for each; fire expires the
+  // key or files it again with its true time. Returns how many items were taken.
   size_t Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire);
   // Takes at most `budget` items out, slot after slot, for sweeping stale ones: `each` files again
   // what is still wanted. Returns false after a whole turn.
@@ -45,11 +45,11 @@ class Wheel {
   bool Pop(Slot& slot, uint64_t* hash);
 
   std::array<std::array<Slot, 64>, kLevels> levels_;
-  uint64_t tick_;            // the first tick not yet passed
+  uint64_t tick_;  // the first tick not yet passed
   size_t size_ = 0;
   size_t chunks_ = 0;
-  int sweep_ = 0;            // the next slot to sweep
-  Slot sweeping_;            // what is left of the slot being swept
+  int sweep_ = 0;  // the next slot to sweep
+  Slot sweeping_;  // what is left of the slot being swept
 };
 
 }  // namespace sava::keyspace

@@ -10,8 +10,8 @@
 
 namespace sava::net {
 
-// Something with a file descriptor. It outlives the round in which it is removed (the owner frees it
-// in AfterRound or later).
+// Something with a file descriptor. It outlives the round in which it is removed (the owner frees
+// it in AfterRound or later).
 class Source {
  public:
   virtual ~Source() = default;

@@ -103,8 +103,8 @@ Accepted Accept(int listener, int* error) {
   sockaddr_storage peer{};
   socklen_t length = sizeof peer;
   *error = 0;
-  result.fd = accept4(listener, reinterpret_cast<sockaddr*>(&peer), &length,
-                      SOCK_NONBLOCK | SOCK_CLOEXEC);
+  result.fd =
+      accept4(listener, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (result.fd < 0) {
     if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) *error = errno;
     return result;

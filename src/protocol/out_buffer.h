@@ -65,8 +65,8 @@ class OutBuffer {
 
  private:
   struct BlobAt {
-    size_t offset;      // bytes of the block that go before it
-    size_t sent;        // of the blob
+    size_t offset;  // bytes of the block that go before it
+    size_t sent;    // of the blob
     base::Blob* blob;
   };
 

@@ -98,8 +98,6 @@ void Reply::Verbatim(std::string_view format, std::string_view text) {
   out_->Append("\r\n");
 }
 
-void Reply::BigNumber(std::string_view digits) {
-  resp_ == 3 ? Line('(', digits) : Bulk(digits);
-}
+void Reply::BigNumber(std::string_view digits) { resp_ == 3 ? Line('(', digits) : Bulk(digits); }
 
 }  // namespace sava::protocol

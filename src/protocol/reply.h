@@ -53,9 +53,7 @@ class Reply {
 
   void Array(int64_t count) { Number('*', count); }
   // count pairs follow; a flat array in RESP2.
-  void Map(int64_t count) {
-    resp_ == 3 ? Number('%', count) : Number('*', count * 2);
-  }
+  void Map(int64_t count) { resp_ == 3 ? Number('%', count) : Number('*', count * 2); }
   void Set(int64_t count) { Number(resp_ == 3 ? '~' : '*', count); }
   // Out-of-band data; an array in RESP2.
   void Push(int64_t count) { Number(resp_ == 3 ? '>' : '*', count); }

@@ -142,8 +142,7 @@ void Loops::Accept(int fd) {
     server_.client_counter().fetch_add(1, std::memory_order_relaxed);
     if (!accepted.unix_socket) {
       net::SetNoDelay(accepted.fd);
-      const auto keepalive =
-          static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));
+      const auto keepalive = static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
     accepted.id = server_.engine().NewClientId();

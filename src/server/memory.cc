@@ -38,7 +38,7 @@ AllocatorFigures ReadAllocator() {
     figures.allocated = Read("stats.allocated");
     figures.active = Read("stats.active");
     figures.resident = Read("stats.resident");
-    figures.retained = Read("stats.retained");
+    figures.metadata = Read("stats.metadata");
     return figures;
   }
   const struct mallinfo2 info = mallinfo2();

@@ -160,8 +160,8 @@ bool RespLoop::ReadInput(RespConnection& connection) {
     connection.view = connection.input.view();
     if (connection.view.size() > server_.limits().query_buffer.load(std::memory_order_relaxed)) {
       lane_.stats.query_limit_disconnections.Add();
-      spdlog::warn("Closing client that reached max query buffer length: id={} addr={}",
-                   client.id, client.addr);
+      spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
+                   client.addr);
       Close(connection);
       return false;
     }
@@ -217,8 +217,8 @@ bool RespLoop::ParseOne(RespConnection& connection) {
     }
     connection.inline_pending = rest[0] != '*';
     connection.parsed += consumed;
-    pending_.push_back({&connection, connection.parsed, first,
-                        static_cast<uint32_t>(args_.size()) - first});
+    pending_.push_back(
+        {&connection, connection.parsed, first, static_cast<uint32_t>(args_.size()) - first});
     return true;
   }
 }
@@ -334,9 +334,9 @@ void RespLoop::Flush(RespConnection& connection) {
   while (!client.out.empty()) {
     iovec vectors[64];
     const size_t count = client.out.Gather(vectors, 64);
-    const ssize_t n =
-        count == 1 ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
-                   : writev(client.fd, vectors, static_cast<int>(count));
+    const ssize_t n = count == 1
+                          ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
+                          : writev(client.fd, vectors, static_cast<int>(count));
     lane_.stats.writes.Add();
     if (n < 0) {
       if (errno == EINTR) continue;
@@ -469,8 +469,8 @@ void RespLoop::AfterRound() {
 // overestimated by what the short ones before it used, a millisecond at most.
 void RespLoop::MeasureRound() {
   engine::LaneStats& stats = lane_.stats;
-  const auto wall = static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) *
-                                          nanos_per_tick_);
+  const auto wall =
+      static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) * nanos_per_tick_);
   const uint64_t waited = std::exchange(lane_.waited_nanos, 0);
   uint64_t nanos = wall;
   unmeasured_nanos_ += wall;

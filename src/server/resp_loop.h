@@ -33,15 +33,15 @@ struct RespConnection final : net::Source {
   RespLoop* const loop;
   engine::Client client;
   protocol::RequestParser parser;
-  base::Buffer input;      // left over from earlier rounds
-  std::string_view view;   // what is being parsed: arena or input
-  size_t parsed = 0;       // of view
-  size_t done = 0;         // of view: run, or skipped
+  base::Buffer input;     // left over from earlier rounds
+  std::string_view view;  // what is being parsed: arena or input
+  size_t parsed = 0;      // of view
+  size_t done = 0;        // of view: run, or skipped
   bool in_round = false;
-  bool refused = false;    // a command of this round has to wait
+  bool refused = false;  // a command of this round has to wait
   bool inline_pending = false;
-  bool broken = false;     // protocol error: answered after what came before it
-  bool hostile = false;    // speaks HTTP to us: closed without a word
+  bool broken = false;   // protocol error: answered after what came before it
+  bool hostile = false;  // speaks HTTP to us: closed without a word
   bool wants_write = false;
   bool closed = false;
 };

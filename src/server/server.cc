@@ -105,13 +105,13 @@ Server::~Server() {
 }
 
 void Server::ApplyHooks() {
-  config_->OnChange({"proto-max-bulk-len", "client-query-buffer-limit",
-                     "client-output-buffer-limit", "timeout", "tcp-keepalive", "hz", "requirepass",
-                     "protected-mode"},
-                    [this](const engine::Settings& now) {
-                      limits_.Load(now);
-                      return base::Status();
-                    });
+  config_->OnChange(
+      {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
+       "tcp-keepalive", "hz", "requirepass", "protected-mode"},
+      [this](const engine::Settings& now) {
+        limits_.Load(now);
+        return base::Status();
+      });
   config_->OnChange({"maxclients"}, [this](const engine::Settings& now) -> base::Status {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
@@ -167,17 +167,16 @@ base::Status Server::OpenFiles() {
   }
   if (settings.dir.empty()) return {};
   if (mkdir(settings.dir.c_str(), 0777) != 0 && errno != EEXIST) {
-    return base::Error{fmt::format("Can't create the data directory '{}': {}", settings.dir,
-                                   strerror(errno))};
+    return base::Error{
+        fmt::format("Can't create the data directory '{}': {}", settings.dir, strerror(errno))};
   }
   if (chdir(settings.dir.c_str()) != 0) {
-    return base::Error{
-        fmt::format("Can't chdir to '{}': {}", settings.dir, strerror(errno))};
+    return base::Error{fmt::format("Can't chdir to '{}': {}", settings.dir, strerror(errno))};
   }
   return {};
 }
 
-base::Status Server::Start() {
+base::Status Server::Open() {
   if (base::Status status = OpenFiles(); !status) return status;
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   prctl(PR_SET_THP_DISABLE, config_->settings().disable_thp ? 1 : 0, 0, 0, 0);
@@ -189,11 +188,12 @@ base::Status Server::Start() {
   signal_pipe.store(shutdown_pipe_[1]);
   InstallSignals();
   ApplyHooks();
-  startup_memory_ = ReadAllocator().allocated;
   Tick();
-  loops_->Start();
+  startup_memory_ = engine_->UsedMemory();
   return {};
 }
+
+void Server::Start() { loops_->Start(); }
 
 int Server::Wait() {
   while (!shutting_down()) {
@@ -227,8 +227,7 @@ void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
 
 void Server::CloseClient(engine::Client& client) {
   client.set(engine::kClientCloseNow);
-  engine_->lanes()[client.lane]->mailbox.Post(
-      {engine::Mail::Kind::kWake, client.id, nullptr});
+  engine_->lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
 }
 
 MemoryFigures Server::Memory() {
@@ -256,7 +255,8 @@ void Server::PurgeMemory() { PurgeAllocator(); }
 void Server::Tick() {
   engine::Lane& lane = *engine_->lanes()[0];
   engine_->BeginBatch(lane);
-  const size_t allocated = ReadAllocator().allocated;
+  const AllocatorFigures allocator = ReadAllocator();
+  const size_t allocated = allocator.allocated + allocator.metadata;
   const size_t held = engine_->keyspace().HeldBytes();
   engine_->set_other_memory(allocated > held ? allocated - held : 0);
   const size_t used = engine_->UsedMemory();
@@ -288,14 +288,30 @@ void Server::Tick() {
 void Server::ResetStats() {
   for (auto& lane : engine_->lanes()) {
     engine::LaneStats& stats = lane->stats;
-    for (engine::Counter* counter :
-         {&stats.commands, &stats.connections, &stats.rejected_connections, &stats.hits,
-          &stats.misses, &stats.expired, &stats.evicted, &stats.net_input, &stats.net_output,
-          &stats.reads, &stats.writes, &stats.error_replies, &stats.unexpected_errors,
-          &stats.output_limit_disconnections, &stats.query_limit_disconnections, &stats.published,
-          &stats.parked, &stats.compacted, &stats.expire_cycles_capped,
-          &stats.eviction_stalls_nanos, &stats.loop_max_nanos, &stats.loop_over_5ms,
-          &stats.loop_rounds, &stats.loop_busy_nanos}) {
+    for (engine::Counter* counter : {&stats.commands,
+                                     &stats.connections,
+                                     &stats.rejected_connections,
+                                     &stats.hits,
+                                     &stats.misses,
+                                     &stats.expired,
+                                     &stats.evicted,
+                                     &stats.net_input,
+                                     &stats.net_output,
+                                     &stats.reads,
+                                     &stats.writes,
+                                     &stats.error_replies,
+                                     &stats.unexpected_errors,
+                                     &stats.output_limit_disconnections,
+                                     &stats.query_limit_disconnections,
+                                     &stats.published,
+                                     &stats.parked,
+                                     &stats.compacted,
+                                     &stats.expire_cycles_capped,
+                                     &stats.eviction_stalls_nanos,
+                                     &stats.loop_max_nanos,
+                                     &stats.loop_over_5ms,
+                                     &stats.loop_rounds,
+                                     &stats.loop_busy_nanos}) {
       counter->Reset();
     }
     stats.loop.Reset();

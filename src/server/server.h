@@ -1,8 +1,8 @@
 // Server: the composition root. Owns the configuration, the command table, the engine and the event
 // loops, and answers the administrative commands' questions about them.
 //
-// Thread safety: Start, Wait and the destructor on the main thread. What the administrative commands
-// call runs on a loop's thread, inside the gate or with the gate closed, as each says.
+// Thread safety: Start, Wait and the destructor on the main thread. What the administrative
+// commands call runs on a loop's thread, inside the gate or with the gate closed, as each says.
 #pragma once
 
 #include <array>
@@ -27,18 +27,18 @@ class Loops;
 
 // What the allocator and the kernel say about the process's memory.
 struct MemoryFigures {
-  size_t used = 0;       // used_memory
+  size_t used = 0;  // used_memory
   size_t peak = 0;
   size_t startup = 0;
-  size_t dataset = 0;    // keyspace only
-  size_t overhead = 0;   // everything else
+  size_t dataset = 0;   // keyspace only
+  size_t overhead = 0;  // everything else
   size_t rss = 0;
   size_t allocated = 0;  // allocator: handed out
   size_t active = 0;     // allocator: pages with something in them
   size_t resident = 0;   // allocator: in memory
   size_t idle_slab = 0;  // free blocks in slab pages
   size_t system_total = 0;
-  size_t clients = 0;    // buffers of connections
+  size_t clients = 0;  // buffers of connections
 };
 
 // Settings that the loops look at outside the gate: copies, kept up to date by CONFIG SET.
@@ -66,8 +66,10 @@ class Server final : public engine::Host {
   explicit Server(std::unique_ptr<Config> config);
   ~Server() override;
 
-  // Opens the sockets and starts the threads; an error text when it cannot.
-  base::Status Start();
+  // Opens the directory and the sockets; an error text when it cannot.
+  base::Status Open();
+  // Starts the threads. From here on the settings belong to them.
+  void Start();
   // Blocks until shutdown was asked for (signal or SHUTDOWN); returns the exit code.
   int Wait();
 

@@ -1,6 +1,6 @@
 // Object: what the keyspace, the journal, replication and the module know of a value that is not a
-// plain string. A type derives from it and owns its saving, loading, size, copy and release; nothing
-// else in the house knows a type by name.
+// plain string. A type derives from it and owns its saving, loading, size, copy and release;
+// nothing else in the house knows a type by name.
 //
 // Thread safety: an Object is used under the lock of its key's stripe. Free is called without any
 // lock, on any thread, once nobody can reach the object.

@@ -1,5 +1,5 @@
-// Many threads on one engine: sums conserved, transactions serializable, order of messages equal for
-// all. Run under ThreadSanitizer by `./dev tsan`.
+// Many threads on one engine: sums conserved, transactions serializable, order of messages equal
+// for all. Run under ThreadSanitizer by `./dev tsan`.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -67,7 +67,8 @@ TEST_F(TableTest, AgreesWithAMapForRandomHistories) {
   for (int phase = 0; phase < 6; ++phase) {
     const unsigned universe = phase % 2 == 0 ? 20000 : 300;
     for (int step = 0; step < 30000; ++step) {
-      const std::string key = "key:" + std::to_string(random() % (phase % 2 == 0 ? universe : 20000));
+      const std::string key =
+          "key:" + std::to_string(random() % (phase % 2 == 0 ? universe : 20000));
       const bool grow = phase % 2 == 0 ? random() % 4 != 0 : random() % 8 == 0;
       if (grow) {
         const std::string value(random() % 700, static_cast<char>('a' + random() % 26));
@@ -115,7 +116,8 @@ TEST_F(TableTest, ScanFindsWhatStaysThroughGrowthAndShrinking) {
     do {
       order = table_.Scan(order, 10, [&](Entry* entry) { seen.emplace(entry->key()); });
       for (int i = 0; i < 200; ++i) {
-        const std::string key = "other" + std::to_string(growing ? next++ % 20000 : random() % 20000);
+        const std::string key =
+            "other" + std::to_string(growing ? next++ % 20000 : random() % 20000);
         growing ? Set(key, "v") : static_cast<void>(Remove(key));
       }
     } while (order != 0);
@@ -146,8 +148,8 @@ TEST_F(TableTest, ExpiresEachKeyAfterItsTimeAndNotBefore) {
   for (int i = 0; i < 3000; ++i) {
     const std::string key = "k" + std::to_string(i);
     // From milliseconds to months: every level of the wheel.
-    const int64_t at = 1 + static_cast<int64_t>(random() % 1000) *
-                               static_cast<int64_t>(1ULL << (random() % 24));
+    const int64_t at =
+        1 + static_cast<int64_t>(random() % 1000) * static_cast<int64_t>(1ULL << (random() % 24));
     Set(key, "v", at);
     expiries[key] = at;
     if (random() % 4 == 0) {  // prolonged or shortened afterwards

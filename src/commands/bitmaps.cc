@@ -110,7 +110,7 @@ void Setbit(Context& context) {
     context.Changed();
     context.Notify(kNotifyString, "setbit", key);
   } else if (value.form != StringForm::kRaw) {
-    context.MakeRaw(key);
+    context.OpenString(key, 0);  // it is raw from now on
   }
   context.reply().Int(old);
 }

@@ -143,7 +143,7 @@ class EditedString {
   char* Open(size_t size) {
     if (writable_ == nullptr) {
       const size_t length = std::max(size, bytes_.size());
-      writable_ = context_.EditString(key_, length);
+      writable_ = context_.OpenString(key_, length);
       bytes_ = {writable_, length};
     }
     return writable_;
@@ -198,13 +198,14 @@ void RunFieldPlan(Context& context, const FieldPlan& plan) {
     if (result == WriteResult::kChanged || (grows && result == WriteResult::kSame)) ++changes;
   }
   if (changes != 0) {
+    context.Touched(key);
     context.Changed(changes);
     context.Notify(kNotifyString, "setbit", key);
   } else if (grows) {
     // All writes were refused, yet the string is longer: that must be logged.
     context.Changed();
   } else if (writes && value.form != StringForm::kRaw) {
-    context.MakeRaw(key);
+    context.OpenString(key, 0);  // it is raw from now on
   }
 }
 

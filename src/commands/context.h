@@ -122,9 +122,11 @@ class Context {
   // The string's bytes for change in place, grown with zeros to at least `size`; created when
   // missing (any expiry is kept). The string becomes raw. REQUIRES: the key is a string or missing.
   virtual char* EditString(std::string_view key, size_t size) = 0;
-  // The string is kept as raw bytes from now on; what it says does not change, nobody is woken.
-  // REQUIRES: the key is a string.
-  virtual void MakeRaw(std::string_view key) = 0;
+  // Like EditString, but nobody is told: for what shall not count as a change (yet). Call Touched
+  // when it turns out to be one.
+  virtual char* OpenString(std::string_view key, size_t size) = 0;
+  // The key was changed in place: wakes whoever watches it.
+  virtual void Touched(std::string_view key) = 0;
   // True when the key was there.
   virtual bool Delete(std::string_view key) = 0;
   // expire_at may be kNoExpiry (persist). REQUIRES: the key exists.
@@ -132,8 +134,6 @@ class Context {
   // For other types: the object to change in place (after Find said it is there), or a new one.
   virtual void SetObject(std::string_view key, std::unique_ptr<types::Object> object,
                          int64_t expire_at = kNoExpiry) = 0;
-  // Call after changing an object in place.
-  virtual void ObjectChanged(std::string_view key) = 0;
 
   // ---- whole keys, other databases, the whole keyspace ----
   virtual int database_count() const = 0;

@@ -269,7 +269,7 @@ void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t exp
   PutValue(db_, key, value, expire_at);
 }
 
-char* EngineContext::EditString(std::string_view key, size_t size) {
+char* EngineContext::OpenString(std::string_view key, size_t size) {
   const Located at = Locate(db_, key);
   last_key_ = nullptr;
   Displaced displaced;
@@ -280,17 +280,13 @@ char* EngineContext::EditString(std::string_view key, size_t size) {
     made.entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
     NotifyIn(db_, commands::kNotifyNew, "new", key);
   }
-  NoteChange(db_, at.stripe, key);
   return data;
 }
 
-void EngineContext::MakeRaw(std::string_view key) {
-  const Located at = Locate(db_, key);
-  if (at.entry == nullptr) return;
-  last_key_ = nullptr;
-  Displaced displaced;
-  at.table->Edit(at.hash, key, 0, &displaced);
-  Discard(displaced);
+char* EngineContext::EditString(std::string_view key, size_t size) {
+  char* data = OpenString(key, size);
+  Touched(key);
+  return data;
 }
 
 void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Object> object,
@@ -301,7 +297,7 @@ void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Objec
   PutValue(db_, key, value, expire_at);
 }
 
-void EngineContext::ObjectChanged(std::string_view key) {
+void EngineContext::Touched(std::string_view key) {
   NoteChange(db_, Keyspace::StripeOf(HashOf(key)), key);
 }
 

@@ -45,12 +45,12 @@ class EngineContext final : public commands::Context {
                  bool as_number) override;
   void SetInteger(std::string_view key, int64_t value, int64_t expire_at) override;
   char* EditString(std::string_view key, size_t size) override;
-  void MakeRaw(std::string_view key) override;
+  char* OpenString(std::string_view key, size_t size) override;
+  void Touched(std::string_view key) override;
   bool Delete(std::string_view key) override;
   void SetExpiry(std::string_view key, int64_t expire_at) override;
   void SetObject(std::string_view key, std::unique_ptr<types::Object> object,
                  int64_t expire_at) override;
-  void ObjectChanged(std::string_view key) override;
   int database_count() const override;
   commands::Value FindIn(int db, std::string_view key, commands::Access access) override;
   void Rename(std::string_view src, std::string_view dst) override;

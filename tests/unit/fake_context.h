@@ -153,7 +153,7 @@ class FakeContext final : public Context {
     entry.integer = value;
   }
 
-  void MakeRaw(std::string_view key) override { EditString(key, 0); }
+  char* OpenString(std::string_view key, size_t size) override { return EditString(key, size); }
 
   char* EditString(std::string_view key, size_t size) override {
     Entry& entry = keys()[std::string(key)];
@@ -178,7 +178,7 @@ class FakeContext final : public Context {
     Overwrite(key, expire_at).object = std::move(object);
   }
 
-  void ObjectChanged(std::string_view) override {}
+  void Touched(std::string_view) override {}
 
   int database_count() const override { return kDatabases; }
 

@@ -247,17 +247,24 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
       lane.hashes.push_back(hash);
       ++request.key_count;
       const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
-      if (table != nullptr) table->PrefetchBucket(hash);
+      if (table != nullptr) table->PrefetchTable();
     }
   }
   lane.last_command = nullptr;  // the name's bytes live only as long as the batch
-  for (const Request& request : batch) {
-    for (uint32_t k = 0; k < request.key_count; ++k) {
-      const uint64_t hash = lane.hashes[request.first_hash + k];
-      const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
-      if (table != nullptr) table->PrefetchEntry(hash);
+  // Each pass fetches what the next one reads, for all keys at once.
+  const auto for_each_key = [&](const auto& prefetch) {
+    for (const Request& request : batch) {
+      for (uint32_t k = 0; k < request.key_count; ++k) {
+        const uint64_t hash = lane.hashes[request.first_hash + k];
+        const keyspace::Table* table =
+            keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
+        if (table != nullptr) prefetch(*table, hash);
+      }
     }
-  }
+  };
+  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchDirectory(hash); });
+  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchBucket(hash); });
+  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchEntry(hash); });
 }
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {

@@ -107,7 +107,7 @@ Table::Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms)
   new (&directory->places[0])
       std::atomic<uint64_t>(Pack(NewSegment(kFirstBuckets), kFirstBuckets, 0));
   index_bytes_ += Directory::Bytes(0);
-  directory_.store(directory, std::memory_order_release);
+  SetDirectory(directory);
   Settle();
 }
 
@@ -140,10 +140,20 @@ size_t Table::DirectoryIndex(uint64_t order) const {
   return static_cast<size_t>(order >> (kOrderBits - depth));
 }
 
+const std::atomic<uint64_t>* Table::PlaceAt(uint64_t order) const {
+  const uint64_t root = root_.load(std::memory_order_acquire);
+  auto* directory = reinterpret_cast<Directory*>(root & kPointerMask);
+  return &directory->places[order >> (kOrderBits - (root >> 48))];
+}
+
 Table::Place Table::PlaceOf(uint64_t order) const {
-  Directory* directory = directory_.load(std::memory_order_acquire);
-  return Unpack(
-      directory->places[order >> (kOrderBits - directory->depth)].load(std::memory_order_acquire));
+  return Unpack(PlaceAt(order)->load(std::memory_order_acquire));
+}
+
+void Table::SetDirectory(Directory* directory) {
+  directory_.store(directory, std::memory_order_release);
+  root_.store((uint64_t{directory->depth} << 48) | reinterpret_cast<uintptr_t>(directory),
+              std::memory_order_release);
 }
 
 // ---- finding ----
@@ -209,6 +219,8 @@ Entry* Table::EntryAt(const Slot* slot) {
 Entry* Table::Find(uint64_t hash, std::string_view key) const {
   return EntryAt(FindSlot(hash, key));
 }
+
+void Table::PrefetchDirectory(uint64_t hash) const { __builtin_prefetch(PlaceAt(OrderOf(hash))); }
 
 void Table::PrefetchBucket(uint64_t hash) const {
   const uint64_t order = OrderOf(hash);
@@ -333,7 +345,7 @@ void Table::Split(uint64_t order) {
           std::atomic<uint64_t>(directory->places[i / 2].load(std::memory_order_relaxed));
     }
     index_bytes_ += Directory::Bytes(larger->depth) - Directory::Bytes(directory->depth);
-    directory_.store(larger, std::memory_order_release);
+    SetDirectory(larger);
     epoch_->Retire(directory);
   }
   // The halves need one more bit of each hash than the fingerprints hold.
@@ -460,7 +472,7 @@ bool Table::TryMerge(uint64_t order) {
           std::atomic<uint64_t>(directory->places[2 * i].load(std::memory_order_relaxed));
     }
     index_bytes_ -= Directory::Bytes(directory->depth) - Directory::Bytes(smaller->depth);
-    directory_.store(smaller, std::memory_order_release);
+    SetDirectory(smaller);
     epoch_->Retire(directory);
   }
   return true;

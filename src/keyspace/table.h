@@ -105,7 +105,10 @@ class Table {
   // Moves entries off a sparse page, if there is one; returns how many were moved.
   size_t Compact();
 
-  // Cache hints, callable without the lock by any thread inside the gate.
+  // Cache hints, callable without the lock by any thread inside the gate, one after another for all
+  // keys of a batch: each needs what the one before it fetched.
+  void PrefetchTable() const { __builtin_prefetch(&root_); }
+  void PrefetchDirectory(uint64_t hash) const;
   void PrefetchBucket(uint64_t hash) const;
   void PrefetchEntry(uint64_t hash) const;
 
@@ -136,6 +139,8 @@ class Table {
   void MaybeShrink(uint64_t order);
   bool TryMerge(uint64_t order);
   void Publish(uint64_t order, uint32_t depth, Segment* segment, uint32_t buckets);
+  void SetDirectory(Directory* directory);
+  const std::atomic<uint64_t>* PlaceAt(uint64_t order) const;
   void EraseSlot(uint64_t hash, Slot* slot);
   Segment* NewSegment(uint32_t buckets);
   void RetireSegment(Segment* segment, uint32_t buckets);
@@ -157,6 +162,9 @@ class Table {
   Epoch* const epoch_;
   const uint64_t seed_;
   std::atomic<Directory*> directory_;
+  // The directory and its depth in one word, so that a lookup needs no line of it but the right
+  // one.
+  std::atomic<uint64_t> root_;
   Slab slab_;
   std::unique_ptr<Wheel> wheel_;
   int64_t wheel_start_;

@@ -16,7 +16,8 @@ TEST(FuzzCorpus, RequestsHoldTheirProperty) {
   int replayed = 0;
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     std::ifstream file(entry.path(), std::ios::binary);
-    const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string bytes((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
     fuzz::CheckRequest(bytes);
     ++replayed;
   }

@@ -17,6 +17,7 @@
 
 #include "base/version.h"
 #include "server/config.h"
+#include "server/memory.h"
 #include "server/server.h"
 
 namespace sava::cli {
@@ -126,6 +127,7 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
       perror("sava: daemonize");
       return 1;
     }
+    server::RestartAllocatorThread();
   }
   if (base::Status status = OpenLog(settings); !status) {
     std::cerr << "sava: " << status.error() << "\n";

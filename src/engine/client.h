@@ -31,7 +31,7 @@ enum ClientFlag : uint32_t {
   kClientParked = 1U << 13,   // its next command waits for a lock
   kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
-  kClientFake = 1U << 16,  // not a connection: replay, internal calls
+  kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
 };
 
 struct QueuedCommand {

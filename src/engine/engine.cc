@@ -97,6 +97,7 @@ void Engine::StepAside(Lane& lane) {
   keyspace_.gate().Leave(lane.index);
   EnterGate(lane);
   lane.now_ms = clock_->WallMillis();
+  lane.last_ticks = base::Ticks();
 }
 
 void Engine::BeginRound(Lane& lane) {
@@ -325,6 +326,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   }
   EngineContext& context = *lane.context;
   if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
+  const uint64_t waited_before = lane.waited_nanos;
   bool locked = true;
   if (set.all || set.bits[0] != 0 || set.bits[1] != 0) {
     locked = Lock(lane, set);
@@ -337,6 +339,12 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     Wait(lane, client, kClientParked);
     return false;
   }
+  if (lane.exclusive && ChangedMeanwhile(lane, client, *command)) {
+    Unlock(lane, set);
+    context.DropPrebuilt();
+    return false;
+  }
+  if (lane.waited_nanos != waited_before) lane.last_ticks = base::Ticks();
   Call(lane, client, *command, request.args, hashes);
   Unlock(lane, set);
   context.DropPrebuilt();
@@ -403,6 +411,17 @@ void Engine::FinishReply(Client& client, size_t mark) {
 void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {
   client.set(flag);
   lane.waiting.push_back(&client);
+}
+
+// Killed or paused while it waited for the gate to close.
+bool Engine::ChangedMeanwhile(Lane& lane, Client& client, const Command& command) {
+  if (client.has(kClientCloseNow)) return true;
+  if (pause_until_.load(std::memory_order_relaxed) == 0 ||
+      !paused(command.has(commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
+    return false;
+  }
+  Wait(lane, client, kClientPaused);
+  return true;
 }
 
 // ---- admission ----
@@ -538,11 +557,29 @@ void Engine::FeedMonitors(Client& client, commands::Args args) {
   line += "\r\n";
   auto message = std::make_shared<Message>();
   message->resp2 = std::move(line);
-  message->pubsub = false;
   for (auto& lane : lanes_) {
     lane->mailbox.Post({Mail::Kind::kMessage, 0, message});
   }
 }
+
+namespace {
+
+// Mail may be on its way while its receiver unsubscribes.
+bool StillWanted(const Client& client, const Message& message) {
+  switch (message.via) {
+    case Message::Via::kDirect:
+      return true;
+    case Message::Via::kChannel:
+      return client.channels.contains(message.subscription);
+    case Message::Via::kShardChannel:
+      return client.shard_channels.contains(message.subscription);
+    case Message::Via::kPattern:
+      return client.patterns.contains(message.subscription);
+  }
+  return true;
+}
+
+}  // namespace
 
 bool Engine::ReceiveMail(Lane& lane) {
   bool woken = false;
@@ -554,9 +591,12 @@ bool Engine::ReceiveMail(Lane& lane) {
     const auto deliver = [&](Client& client) {
       if (mail.kind == Mail::Kind::kMessage) {
         const Message& message = *mail.message;
+        if (!StillWanted(client, message)) return;
         client.out.Append(client.resp == 3 && !message.resp3.empty() ? message.resp3
                                                                      : message.resp2);
       }
+      if (client.has(kClientFlushQueued)) return;
+      client.set(kClientFlushQueued);
       lane.to_flush.push_back(&client);
     };
     if (mail.client == 0) {  // a line for every monitor of this lane
@@ -587,27 +627,20 @@ bool Engine::paused(bool write_command, int64_t now_ms) const {
   return until > now_ms && (write_command || !pause_writes_only_.load(std::memory_order_relaxed));
 }
 
-int64_t Engine::ResumeWaiting(Lane& lane) {
-  if (lane.waiting.empty()) return 0;
+void Engine::ResumeWaiting(Lane& lane) {
+  if (lane.waiting.empty()) return;
   const int64_t now = clock_->WallMillis();
   const int64_t pause_end = pause_until_.load(std::memory_order_relaxed);
-  int64_t next = 0;
-  const auto sooner = [&next](int64_t at) {
-    if (next == 0 || at < next) next = at;
-  };
   std::erase_if(lane.waiting, [&](Client* client) {
     bool go = false;
     if (client->has(kClientPaused)) {
       go = pause_end <= now;
-      if (!go) sooner(pause_end);
     } else if (client->has(kClientParked)) {
       go = true;
     } else if (client->has(kClientBlocked)) {
       if (client->block_deadline_ms != 0 && client->block_deadline_ms <= now) {
         if (client->on_timeout != nullptr) client->on_timeout(*client);
         go = true;
-      } else if (client->block_deadline_ms != 0) {
-        sooner(client->block_deadline_ms);
       }
     } else {
       go = true;  // somebody unblocked it
@@ -619,6 +652,18 @@ int64_t Engine::ResumeWaiting(Lane& lane) {
     }
     return go;
   });
+}
+
+int64_t Engine::NextResume(const Lane& lane) const {
+  int64_t next = INT64_MAX;
+  for (const Client* client : lane.waiting) {
+    if (client->has(kClientParked) || !client->waiting()) return 0;
+    if (client->has(kClientPaused)) {
+      next = std::min(next, pause_until_.load(std::memory_order_relaxed));
+    } else if (client->block_deadline_ms != 0) {
+      next = std::min(next, client->block_deadline_ms);
+    }
+  }
   return next;
 }
 

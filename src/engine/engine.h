@@ -131,8 +131,10 @@ class Engine {
 
   // Delivers mail; true when a kWake for the whole lane was among it.
   bool ReceiveMail(Lane& lane);
-  // Resumes clients whose waiting time is over; returns when to be called next (Unix ms, 0: never).
-  int64_t ResumeWaiting(Lane& lane);
+  // Resumes clients whose waiting time is over, and parked ones.
+  void ResumeWaiting(Lane& lane);
+  // When somebody waiting may go on (Unix ms; 0: at once, INT64_MAX: not by time).
+  int64_t NextResume(const Lane& lane) const;
   // Expiry and compaction, a little each time; true when there is more to do soon.
   bool Upkeep(Lane& lane);
 
@@ -222,6 +224,7 @@ class Engine {
   bool RunOne(Lane& lane, Request& request);
   Admission Admit(Lane& lane, Client& client, const Request& request);
   bool Permitted(const Client& client, const commands::Command& command) const;
+  bool ChangedMeanwhile(Lane& lane, Client& client, const commands::Command& command);
   void Wait(Lane& lane, Client& client, uint32_t flag);
   void UnknownCommand(Lane& lane, Client& client, commands::Args args);
   void Reject(Lane& lane, Client& client, const commands::Command* command, std::string_view error);
@@ -239,7 +242,8 @@ class Engine {
                 uint64_t nanos);
   void FreeGarbage(Lane& lane);
   bool UpkeepStripe(Lane& lane, size_t stripe);
-  bool EvictOne(Lane& lane);
+  enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
+  Evicted EvictOne(Lane& lane);
 
   Settings* const settings_;
   const commands::CommandTable* const table_;

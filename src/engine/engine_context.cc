@@ -197,9 +197,10 @@ Value EngineContext::FindIn(int db, std::string_view key, Access access) {
 }
 
 bool EngineContext::IsExpired(int db, std::string_view key) {
-  const Located at = Locate(db, key);
-  return at.entry != nullptr && at.entry->has(keyspace::kHasExpiry) &&
-         at.entry->expire_at() < lane_.now_ms;
+  const uint64_t hash = engine_.keyspace_.Hash(key);
+  const Table* table = engine_.keyspace_.table(db, Keyspace::StripeOf(hash));
+  const Entry* entry = table == nullptr ? nullptr : table->Find(hash, key);
+  return entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < lane_.now_ms;
 }
 
 // ---- changing ----
@@ -215,7 +216,12 @@ void EngineContext::NoteChange(int db, size_t stripe, std::string_view key) {
 
 void EngineContext::PutValue(int db, std::string_view key, const NewValue& value,
                              int64_t expire_at) {
-  const Located at = Locate(db, key);
+  Located at = Locate(db, key);
+  if (at.entry != nullptr && at.entry->has(keyspace::kHasExpiry) &&
+      at.entry->expire_at() < now_ms_) {
+    ExpireKey(db, *at.table, at.entry, at.hash);
+    at = Locate(db, key);
+  }
   Table& table = TableOf(db, at);
   if (expire_at == commands::kKeepExpiry) {
     expire_at = at.entry != nullptr ? at.entry->expire_at() : commands::kNoExpiry;

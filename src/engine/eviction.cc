@@ -48,33 +48,37 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
   }
   if (total == 0) return false;
   uint64_t pick = rng.Below(total);
+  bool any = false;  // keys may go between the two walks: then the last table with some will do
   for (int i = 0; i < keyspace.databases(); ++i) {
     for (size_t s = 0; s < Keyspace::kStripes; ++s) {
       const Table* table = keyspace.table(i, s);
       if (table == nullptr) continue;
       const size_t size = volatile_only ? table->expiring() : table->size();
-      if (pick < size) {
+      if (size > 0) {
+        any = true;
         *db = i;
         *stripe = s;
-        return true;
       }
+      if (pick < size) return true;
       pick -= size;
     }
   }
-  return false;
+  return any;
 }
 
 }  // namespace
 
 // Fills the lane's pool from one random table and evicts the best candidate that is still there.
-bool Engine::EvictOne(Lane& lane) {
+Engine::Evicted Engine::EvictOne(Lane& lane) {
   const Settings& settings = *settings_;
   const bool volatile_only = VolatileOnly(settings.maxmemory_policy);
   EngineContext& context = *lane.context;
   for (int tries = 0; tries < 64; ++tries) {
     int db;
     size_t stripe;
-    if (!PickTable(keyspace_, lane.rng, volatile_only, &db, &stripe)) return false;
+    if (!PickTable(keyspace_, lane.rng, volatile_only, &db, &stripe)) {
+      return Evicted::kNothingLeft;
+    }
     if (!keyspace_.stripe(stripe).lock.TryLock()) continue;
     Table* table = keyspace_.table(db, stripe);
     size_t wanted = static_cast<size_t>(std::min<int64_t>(settings.maxmemory_samples, 64));
@@ -82,17 +86,16 @@ bool Engine::EvictOne(Lane& lane) {
     size_t found = 0;
     for (int round = 0; table != nullptr && round < 16 && found < wanted; ++round) {
       Entry* some[8];
-      const size_t n = table->Sample(lane.rng, some, 8);
-      for (size_t i = 0; i < n && found < wanted; ++i) {
-        if (!volatile_only || some[i]->has(keyspace::kHasExpiry)) samples[found++] = some[i];
-      }
+      const size_t n = volatile_only ? table->SampleExpiring(lane.rng, some, 8)
+                                     : table->Sample(lane.rng, some, 8);
+      for (size_t i = 0; i < n && found < wanted; ++i) samples[found++] = some[i];
     }
     if (found > 0 && RandomPolicy(settings.maxmemory_policy)) {
       context.BeginUpkeep();
       context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
       context.EndUpkeep();
       keyspace_.stripe(stripe).lock.Unlock();
-      return true;
+      return Evicted::kOne;
     }
     for (size_t i = 0; i < found; ++i) {
       const uint64_t score = Score(*samples[i], settings, lane.now_ms, lane.lru_clock);
@@ -123,14 +126,14 @@ bool Engine::EvictOne(Lane& lane) {
         context.EndUpkeep();
       }
       keyspace_.stripe(home).lock.Unlock();
-      if (evict) return true;
+      if (evict) return Evicted::kOne;
     }
   }
-  return false;
+  return Evicted::kNotNow;
 }
 
 bool Engine::MakeRoom(Lane& lane) {
-  const auto limit = static_cast<int64_t>(settings_->maxmemory);
+  const auto limit = static_cast<int64_t>(std::min<uint64_t>(settings_->maxmemory, INT64_MAX));
   auto used = static_cast<int64_t>(UsedMemory());
   if (used <= limit) return true;
   if (settings_->maxmemory_policy == MaxmemoryPolicy::kNoEviction) return false;
@@ -149,17 +152,18 @@ bool Engine::MakeRoom(Lane& lane) {
     const int64_t claim = std::min(excess, kClaim);
     evicting_bytes_.fetch_add(claim, std::memory_order_relaxed);
     const int64_t goal = used - claim;
-    bool evicted = true;
-    while (used > goal && evicted) {
+    Evicted evicted = Evicted::kOne;
+    while (used > goal && evicted == Evicted::kOne) {
       evicted = EvictOne(lane);
       used = static_cast<int64_t>(UsedMemory());
       if (base::Ticks() - start > allowed) break;
     }
     evicting_bytes_.fetch_sub(claim, std::memory_order_relaxed);
-    if (!evicted) {
+    if (evicted == Evicted::kNothingLeft) {
       made = used <= limit;
       break;
     }
+    if (evicted == Evicted::kNotNow) break;
     if (base::Ticks() - start > allowed) break;  // the next batch goes on
   }
   const auto nanos =

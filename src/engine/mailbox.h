@@ -14,9 +14,13 @@ namespace sava::engine {
 
 // A message in both protocols; resp3 is empty when both are the same bytes.
 struct Message {
+  enum class Via : uint8_t { kDirect, kChannel, kShardChannel, kPattern };
+
   std::string resp2;
   std::string resp3;
-  bool pubsub = true;
+  // Which subscription it comes through: who has given that up meanwhile does not get it.
+  Via via = Via::kDirect;
+  std::string subscription;
 };
 
 struct Mail {

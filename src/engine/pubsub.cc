@@ -17,8 +17,11 @@ std::string Encode(int resp, std::initializer_list<std::string_view> words) {
   return std::string(out.Since(0));
 }
 
-std::shared_ptr<const Message> MakeMessage(std::initializer_list<std::string_view> words) {
+std::shared_ptr<const Message> MakeMessage(Message::Via via,
+                                           std::initializer_list<std::string_view> words) {
   auto message = std::make_shared<Message>();
+  message->via = via;
+  message->subscription = std::string(*(words.begin() + 1));
   message->resp2 = Encode(2, words);
   message->resp3 = Encode(3, words);
   return message;
@@ -108,13 +111,14 @@ int64_t PubSub::Publish(std::string_view channel, std::string_view payload, bool
   std::lock_guard lock(home.mutex);
   ChannelMap& channels = shard ? home.shard_channels : home.channels;
   if (const auto list = channels.find(channel); list != channels.end()) {
-    send(list->second, MakeMessage({shard ? "smessage" : "message", channel, payload}));
+    send(list->second, MakeMessage(shard ? Message::Via::kShardChannel : Message::Via::kChannel,
+                                   {shard ? "smessage" : "message", channel, payload}));
   }
   if (!shard && pattern_subscriptions_.load(std::memory_order_relaxed) > 0) {
     std::lock_guard pattern_lock(pattern_mutex_);
     for (const auto& [pattern, list] : patterns_) {
       if (base::GlobMatch(pattern, channel)) {
-        send(list, MakeMessage({"pmessage", pattern, channel, payload}));
+        send(list, MakeMessage(Message::Via::kPattern, {"pmessage", pattern, channel, payload}));
       }
     }
   }

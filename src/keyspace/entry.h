@@ -28,9 +28,10 @@ enum class Form : uint8_t { kInt = 0, kEmbstr = 1, kRaw = 2 };
 
 enum EntryFlag : uint8_t {
   kHasExpiry = 1 << 0,
-  kInWheel = 1 << 1,   // a wheel item exists at or before its expiry
-  kExternal = 1 << 2,  // the value is a pointer to a Blob or Object
-  kVersion = 1 << 3,   // snapshot version this entry was last saved or made in
+  kInWheel = 1 << 1,    // a wheel item exists at or before its expiry
+  kExternal = 1 << 2,   // the value is a pointer to a Blob or Object
+  kVersion = 1 << 3,    // snapshot version this entry was last saved or made in
+  kWheelTag = 15 << 4,  // see wheel_tag
 };
 
 class Entry {
@@ -73,7 +74,7 @@ class Entry {
   types::Object* object() const { return Load<types::Object*>(); }
   template <typename T>
   void StorePayload(T value) {
-    memcpy(mutable_payload(), &value, sizeof value);
+    memcpy(mutable_payload(), &value, sizeof(T));
   }
 
   // The size of the block holding such an entry.
@@ -110,6 +111,10 @@ class Entry {
   }
   uint8_t flags() const { return flags_; }
 
+  // Which of the wheel's items is this entry's current one (four bits, changed with every filing).
+  uint8_t wheel_tag() const { return flags_ >> 4; }
+  void set_wheel_tag(uint8_t tag) { flags_ = static_cast<uint8_t>((flags_ & 15) | (tag << 4)); }
+
  private:
   const char* body() const {
     return reinterpret_cast<const char*>(this) + 8 + (has(kHasExpiry) ? 8 : 0);
@@ -126,7 +131,7 @@ class Entry {
   template <typename T>
   T Load() const {
     T value;
-    memcpy(&value, payload(), sizeof value);
+    memcpy(&value, payload(), sizeof(T));
     return value;
   }
 

@@ -194,8 +194,13 @@ Table::Slot* Table::FindEntrySlot(uint64_t hash, const Entry* entry) const {
   return nullptr;
 }
 
-size_t Table::FindByHash(uint64_t hash, Entry** out, size_t max) const {
-  const uint64_t order = OrderOf(hash);
+// The lowest seven bits of an item are not the hash's: a key's stripe has them all alike.
+uint64_t Table::WheelItem(uint64_t hash, const Entry* entry) {
+  return (hash & ~uint64_t{127}) | entry->wheel_tag();
+}
+
+size_t Table::FindByItem(uint64_t item, Entry** out, size_t max) const {
+  const uint64_t order = OrderOf(item);
   const Place place = PlaceOf(order);
   const uint32_t fingerprint = Fingerprint(order, place.depth);
   uint32_t index = Home(fingerprint, place.buckets);
@@ -205,7 +210,7 @@ size_t Table::FindByHash(uint64_t hash, Entry** out, size_t max) const {
     for (int i = 0; i < 8; ++i) {
       const uint64_t slot = bucket[i].load(std::memory_order_relaxed);
       if (slot == 0 || FingerprintOf(slot) != fingerprint) continue;
-      if (HashOf(EntryOf(slot)) == hash && found < max) out[found++] = EntryOf(slot);
+      if ((HashOf(EntryOf(slot)) ^ item) >> 7 == 0 && found < max) out[found++] = EntryOf(slot);
     }
     index = index + 1 == place.buckets ? 0 : index + 1;
   }
@@ -514,6 +519,7 @@ Entry* Table::NewEntry(std::string_view key, const NewValue& value, int64_t expi
   const auto flags = static_cast<uint8_t>(ValueFlags(value) | (expiry ? kHasExpiry : 0));
   entry->Init(value.kind, value.form, flags, key, payload, expire_at);
   entry->set_age(0);
+  entry->set_wheel_tag(next_tag_++ & 15);
   StoreValue(entry, value);
   return entry;
 }
@@ -553,7 +559,7 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
   if ((old_expiry >= 0) == (expire_at >= 0) && size <= Slab::kMaxBlock &&
       old_size <= Slab::kMaxBlock &&
       Slab::ClassOf(size < 24 ? 24 : size) == Slab::ClassOf(old_size < 24 ? 24 : old_size)) {
-    const uint8_t kept = entry->flags() & (kHasExpiry | kInWheel | kVersion);
+    const uint8_t kept = entry->flags() & (kHasExpiry | kInWheel | kVersion | kWheelTag);
     entry->SetShape(value.kind, value.form, kept | ValueFlags(value), payload);
     if (expire_at >= 0) entry->set_expire_at(expire_at);
     StoreValue(entry, value);
@@ -561,6 +567,7 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
     Entry* fresh = NewEntry(key, value, expire_at);
     fresh->set_age(entry->age());
     fresh->set_flag(kInWheel, entry->has(kInWheel) && expire_at >= 0);
+    fresh->set_wheel_tag(entry->wheel_tag());
     slot->store(MakeSlot(FingerprintOf(word), fresh), std::memory_order_relaxed);
     FreeEntry(entry);
     entry = fresh;
@@ -615,12 +622,12 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
   value.form = Form::kRaw;
   char small[Slab::kMaxBlock];
   if (Entry::SizeFor(key.size(), expire_at >= 0, wanted) <= Slab::kMaxBlock) {
-    memcpy(small, current.data(), current.size());
+    if (!current.empty()) memcpy(small, current.data(), current.size());
     memset(small + current.size(), 0, wanted - current.size());
     value.bytes = {small, wanted};
   } else {
     value.blob = base::Blob::New(wanted);
-    memcpy(value.blob->data(), current.data(), current.size());
+    if (!current.empty()) memcpy(value.blob->data(), current.data(), current.size());
     memset(value.blob->data() + current.size(), 0, wanted - current.size());
   }
   entry = Put(hash, key, value, expire_at, displaced);
@@ -675,7 +682,9 @@ void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   const int64_t at = entry->expire_at();
   if (entry->has(kInWheel) && old_expiry >= 0 && at >= old_expiry) return;
   if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
-  wheel_->Add(hash, at);
+  // Items filed for it before carry another tag and are dropped when they are met.
+  entry->set_wheel_tag((entry->wheel_tag() + 1) & 15);
+  wheel_->Add(WheelItem(hash, entry), at);
   entry->set_flag(kInWheel, true);
   if (wheel_->size() > 2 * expiring() + 4096) sweeping_ = true;
 }
@@ -684,16 +693,16 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
   wheel_start_ = now_ms;
   if (wheel_ == nullptr) return 0;
   // A due item's keys expire, or are filed again with their true time, once.
-  const auto look = [&](uint64_t hash) {
+  const auto look = [&](uint64_t item) {
     Entry* entries[8];
-    const size_t found = FindByHash(hash, entries, 8);
+    const size_t found = FindByItem(item, entries, 8);
     for (size_t i = 0; i < found; ++i) {
       Entry* entry = entries[i];
-      if (!entry->has(kHasExpiry)) continue;
+      if (!entry->has(kHasExpiry) || entry->wheel_tag() != (item & 15)) continue;
       if (entry->expire_at() < now_ms) {
         expire(entry);
       } else {
-        wheel_->Add(hash, entry->expire_at());
+        wheel_->Add(item, entry->expire_at());
       }
     }
   };
@@ -829,6 +838,30 @@ size_t Table::Sample(base::Rng& rng, Entry** out, size_t max) const {
     if (found > 0) break;
   }
   return found;
+}
+
+size_t Table::SampleExpiring(base::Rng& rng, Entry** out, size_t max) const {
+  // Where most keys expire any place will do; where few do the wheel knows them.
+  if (expiring() * 8 > size()) {
+    Entry* some[8];
+    const size_t n = Sample(rng, some, 8);
+    size_t found = 0;
+    for (size_t i = 0; i < n && found < max; ++i) {
+      if (some[i]->has(kHasExpiry)) out[found++] = some[i];
+    }
+    return found;
+  }
+  uint64_t item;
+  if (wheel_ == nullptr || max == 0 || !wheel_->Random(rng, &item)) return 0;
+  Entry* some[8];
+  const size_t n = FindByItem(item, some, 8);
+  for (size_t i = 0; i < n; ++i) {
+    if (some[i]->has(kHasExpiry)) {
+      out[0] = some[i];
+      return 1;
+    }
+  }
+  return 0;
 }
 
 Entry* Table::Random(base::Rng& rng) const {

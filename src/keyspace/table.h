@@ -98,6 +98,8 @@ class Table {
   Entry* Random(base::Rng& rng) const;
   // Up to max entries from a random place.
   size_t Sample(base::Rng& rng, Entry** out, size_t max) const;
+  // The same among the entries that have an expiry.
+  size_t SampleExpiring(base::Rng& rng, Entry** out, size_t max) const;
 
   // Takes at most `budget` due wheel items; `expire` is called for each entry past its time and
   // must remove it. Returns how many items were looked at.
@@ -157,7 +159,8 @@ class Table {
   uint64_t HashOf(const Entry* entry) const;
   // Publishes the accounts; the last thing every change does.
   void Settle();
-  size_t FindByHash(uint64_t hash, Entry** out, size_t max) const;
+  static uint64_t WheelItem(uint64_t hash, const Entry* entry);
+  size_t FindByItem(uint64_t item, Entry** out, size_t max) const;
 
   Epoch* const epoch_;
   const uint64_t seed_;
@@ -175,6 +178,7 @@ class Table {
   size_t external_bytes_ = 0;
   size_t index_bytes_ = 0;
   bool sweeping_ = false;
+  uint8_t next_tag_ = 0;
 };
 
 }  // namespace sava::keyspace

@@ -111,20 +111,37 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
 
 bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
   uint64_t hash;
-  while (budget > 0) {
-    if (sweeping_.head == nullptr) {
-      Slot& slot = levels_[static_cast<size_t>(sweep_ / 64)][static_cast<size_t>(sweep_ % 64)];
-      std::swap(sweeping_.head, slot.head);
-      sweep_ = (sweep_ + 1) % (64 * kLevels);
-      if (sweep_ == 0) return false;
-      --budget;
+  for (; budget > 0; --budget) {
+    if (Pop(sweeping_, &hash)) {
+      each(hash);
       continue;
     }
-    Pop(sweeping_, &hash);
-    --budget;
-    each(hash);
+    if (sweep_ == 64 * kLevels) {
+      sweep_ = 0;
+      return false;
+    }
+    Slot& slot = levels_[static_cast<size_t>(sweep_ / 64)][static_cast<size_t>(sweep_ % 64)];
+    std::swap(sweeping_.head, slot.head);
+    ++sweep_;
   }
   return true;
+}
+
+bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
+  if (size_ == 0) return false;
+  const uint64_t start = rng.Below(64 * kLevels);
+  for (uint64_t i = 0; i < 64 * kLevels; ++i) {
+    const uint64_t at = (start + i) % (64 * kLevels);
+    const Chunk* chunk = levels_[at / 64][at % 64].head;
+    if (chunk == nullptr) continue;
+    // A few chunks down the list, so that not only the latest items are seen.
+    for (uint64_t skip = rng.Below(8); skip > 0 && chunk->next != nullptr; --skip) {
+      chunk = chunk->next;
+    }
+    *item = chunk->items[rng.Below(chunk->count)];
+    return true;
+  }
+  return false;
 }
 
 }  // namespace sava::keyspace

@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/rng.h"
+
 namespace sava::keyspace {
 
 class Wheel {
@@ -31,6 +33,9 @@ class Wheel {
   // Takes at most `budget` items out, slot after slot, for sweeping stale ones: `each` files again
   // what is still wanted. Returns false after a whole turn.
   bool Sweep(size_t budget, const std::function<void(uint64_t)>& each);
+
+  // Some item; false when there is none.
+  bool Random(base::Rng& rng, uint64_t* item) const;
 
   size_t size() const { return size_; }
   size_t bytes() const;

@@ -64,6 +64,12 @@ size_t SystemMemory() {
   return static_cast<size_t>(info.totalram) * info.mem_unit;
 }
 
+void RestartAllocatorThread() {
+  if (mallctl == nullptr) return;
+  bool on = true;
+  mallctl("background_thread", nullptr, nullptr, &on, sizeof on);
+}
+
 void PurgeAllocator() {
   if (mallctl == nullptr) {
     malloc_trim(0);

@@ -17,6 +17,8 @@ struct AllocatorFigures {
 AllocatorFigures ReadAllocator();
 size_t ResidentBytes();
 size_t SystemMemory();
+// After a fork the allocator's own thread, which gives memory back, is gone: starts it again.
+void RestartAllocatorThread();
 // Gives free pages back.
 void PurgeAllocator();
 // The allocator's own report, or empty.

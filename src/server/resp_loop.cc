@@ -259,6 +259,7 @@ void RespLoop::FinishConnection(RespConnection& connection) {
     const bool waits = connection.refused || client.waiting();
     if (waits) {
       connection.parser.Reset();
+      connection.broken = connection.hostile = false;  // found again when its turn comes
     } else {
       connection.done = connection.parsed;
     }
@@ -346,6 +347,7 @@ void RespLoop::Flush(RespConnection& connection) {
     }
     lane_.stats.net_output.Add(static_cast<uint64_t>(n));
     client.net_output += static_cast<uint64_t>(n);
+    client.last_active_ms = lane_.now_ms;
     client.out.Consume(static_cast<size_t>(n));
   }
   const bool wants = !client.out.empty();
@@ -372,16 +374,13 @@ void RespLoop::Flush(RespConnection& connection) {
 // ---- rounds ----
 
 void RespLoop::DeliverMail() {
-  if (engine_.ReceiveMail(lane_)) next_resume_ms_ = 1;
+  engine_.ReceiveMail(lane_);
   while (!lane_.to_flush.empty()) {
     std::vector<Client*> clients = std::exchange(lane_.to_flush, {});
     for (Client* client : clients) {
       const auto it = owned_.find(client);
       if (it == owned_.end()) continue;
-      if (client->has(engine::kClientBlocked | engine::kClientPaused) ||
-          std::find(lane_.waiting.begin(), lane_.waiting.end(), client) != lane_.waiting.end()) {
-        next_resume_ms_ = 1;
-      }
+      client->set(engine::kClientFlushQueued, false);
       Flush(*it->second);
     }
   }
@@ -389,7 +388,7 @@ void RespLoop::DeliverMail() {
 
 // Clients that may go on: their kept input is looked at again.
 void RespLoop::Resume() {
-  next_resume_ms_ = engine_.ResumeWaiting(lane_);
+  engine_.ResumeWaiting(lane_);
   for (Client* client : std::exchange(lane_.resumed, {})) {
     const auto it = owned_.find(client);
     if (it == owned_.end()) continue;
@@ -406,7 +405,7 @@ void RespLoop::CheckIdle() {
   if (timeout <= 0) return;
   std::vector<RespConnection*> idle;
   for (auto& [client, connection] : owned_) {
-    if (client->has(engine::kClientBlocked | engine::kClientMonitor) || client->subscribed()) {
+    if (client->waiting() || client->has(engine::kClientMonitor) || client->subscribed()) {
       continue;
     }
     if (lane_.now_ms - client->last_active_ms > timeout * 1000) idle.push_back(connection.get());
@@ -420,15 +419,7 @@ void RespLoop::BeforeRound() {
 }
 
 int RespLoop::BeforeWait() {
-  round_start_ = 0;
-  if (!lane_.waiting.empty() && next_resume_ms_ == 0) {
-    for (const Client* client : lane_.waiting) {
-      if (client->has(engine::kClientParked)) return 0;
-    }
-    next_resume_ms_ = 1;  // somebody joined the waiting: find out when the first is due
-  }
-  int64_t next = next_upkeep_ms_;
-  if (next_resume_ms_ != 0) next = std::min(next, next_resume_ms_);
+  const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
 
@@ -443,7 +434,7 @@ void RespLoop::AfterRound() {
     }
     for (net::Accepted& accepted : arrived) Open(std::move(accepted));
   }
-  if (!lane_.waiting.empty() || next_resume_ms_ != 0) Resume();
+  if (!lane_.waiting.empty()) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
   if (now >= next_upkeep_ms_) {
     const bool more = engine_.Upkeep(lane_);
@@ -459,6 +450,7 @@ void RespLoop::AfterRound() {
     next_idle_check_ms_ = now + 1000;
   }
   graveyard_.clear();
+  next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);
   MeasureRound();
 }

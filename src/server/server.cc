@@ -58,7 +58,8 @@ std::string RandomHex(size_t digits) {
 }  // namespace
 
 void LoopLimits::Load(const engine::Settings& settings) {
-  max_bulk.store(static_cast<int64_t>(settings.proto_max_bulk_len));
+  // Lengths of keys are kept in 32 bits.
+  max_bulk.store(static_cast<int64_t>(std::min<uint64_t>(settings.proto_max_bulk_len, UINT32_MAX)));
   query_buffer.store(settings.client_query_buffer_limit);
   const engine::OutputBufferLimit* limits[] = {
       &settings.output_limit_normal, &settings.output_limit_replica, &settings.output_limit_pubsub};
@@ -116,6 +117,7 @@ void Server::ApplyHooks() {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
     const auto wanted = static_cast<rlim_t>(now.maxclients) + 64;
+    const rlim_t allowed = files.rlim_cur;
     if (files.rlim_cur < wanted) {
       files.rlim_cur = wanted;
       if (files.rlim_max < wanted) files.rlim_max = wanted;
@@ -123,7 +125,7 @@ void Server::ApplyHooks() {
         return base::Error{
             fmt::format("The operating system is not able to handle the specified number of "
                         "clients, try with {}",
-                        files.rlim_cur > 64 ? files.rlim_cur - 64 : 1)};
+                        allowed > 64 ? allowed - 64 : 1)};
       }
     }
     limits_.Load(now);
@@ -173,6 +175,8 @@ base::Status Server::OpenFiles() {
   if (chdir(settings.dir.c_str()) != 0) {
     return base::Error{fmt::format("Can't chdir to '{}': {}", settings.dir, strerror(errno))};
   }
+  char here[4096];
+  if (getcwd(here, sizeof here) != nullptr) settings.dir = here;
   return {};
 }
 
@@ -237,8 +241,10 @@ MemoryFigures Server::Memory() {
   figures.active = allocator.active;
   figures.resident = allocator.resident;
   figures.dataset = engine_->keyspace().UsedBytes();
-  figures.idle_slab = engine_->keyspace().HeldBytes() - figures.dataset;
-  figures.used = engine_->UsedMemory();
+  // Others may be writing between these walks.
+  const size_t held = engine_->keyspace().HeldBytes();
+  figures.idle_slab = held > figures.dataset ? held - figures.dataset : 0;
+  figures.used = std::max(engine_->UsedMemory(), figures.dataset);
   figures.overhead = figures.used - figures.dataset;
   figures.startup = startup_memory_;
   figures.rss = ResidentBytes();
@@ -253,15 +259,12 @@ MemoryFigures Server::Memory() {
 void Server::PurgeMemory() { PurgeAllocator(); }
 
 void Server::Tick() {
-  engine::Lane& lane = *engine_->lanes()[0];
-  engine_->BeginBatch(lane);
   const AllocatorFigures allocator = ReadAllocator();
   const size_t allocated = allocator.allocated + allocator.metadata;
   const size_t held = engine_->keyspace().HeldBytes();
   engine_->set_other_memory(allocated > held ? allocated - held : 0);
   const size_t used = engine_->UsedMemory();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
-  engine_->EndBatch(lane);
 
   RateSample sample;
   sample.at_ms = engine_->clock().MonotonicMicros() / 1000;

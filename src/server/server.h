@@ -114,7 +114,7 @@ class Server final : public engine::Host {
   std::atomic<size_t>& peak_memory() { return peak_memory_; }
   // Refused attempts to authenticate.
   AclLog& acl_log() { return acl_log_; }
-  // Called by the first loop about ten times a second.
+  // Called by the first loop about ten times a second, inside the gate.
   void Tick();
   // CONFIG RESETSTAT.
   void ResetStats();

@@ -184,6 +184,36 @@ TEST_F(TableTest, ManyShortLivedKeysDoNotPileUpInTheWheel) {
   EXPECT_LT(table_.used_bytes(), 200000U);
 }
 
+TEST_F(TableTest, ExpiriesSetAgainAndAgainOnOneLivingKeyDoNotPileUp) {
+  for (int i = 0; i < 200000; ++i) {
+    Set("session", "v");  // without an expiry: the one it had is gone
+    table_.SetExpiry(Hash("session"), table_.Find(Hash("session"), "session"), 1000000000 + i);
+    if (i % 100 == 0) table_.Expire(i, 1000, [](Entry*) {});
+  }
+  for (int i = 0; i < 1000; ++i) table_.Expire(200000 + i, 1000, [](Entry*) {});
+  EXPECT_LT(table_.used_bytes(), 200000U);
+  size_t expired = 0;
+  while (table_.Expire(int64_t{1} << 31, 1000, [&](Entry* entry) {
+    ++expired;
+    Remove(std::string(entry->key()));
+  }) >= 1000) {
+  }
+  EXPECT_EQ(expired, 1U);
+}
+
+TEST_F(TableTest, SamplesTheFewKeysThatExpireAmongMany) {
+  base::Rng rng(7);
+  for (int i = 0; i < 20000; ++i) Set("plain" + std::to_string(i), "v");
+  for (int i = 0; i < 5; ++i) Set("volatile" + std::to_string(i), "v", 1000000 + i * 100000);
+  std::set<std::string> seen;
+  for (int i = 0; i < 1000; ++i) {
+    Entry* entries[8];
+    const size_t n = table_.SampleExpiring(rng, entries, 8);
+    for (size_t k = 0; k < n; ++k) seen.emplace(entries[k]->key());
+  }
+  EXPECT_EQ(seen.size(), 5U);
+}
+
 TEST_F(TableTest, EditGrowsWithZerosAndCopiesSharedBlobs) {
   Displaced displaced;
   Set("s", "abc");

@@ -128,20 +128,21 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
 }
 
 bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
-  if (size_ == 0) return false;
-  const uint64_t start = rng.Below(64 * kLevels);
-  for (uint64_t i = 0; i < 64 * kLevels; ++i) {
-    const uint64_t at = (start + i) % (64 * kLevels);
-    const Chunk* chunk = levels_[at / 64][at % 64].head;
-    if (chunk == nullptr) continue;
-    // A few chunks down the list, so that not only the latest items are seen.
-    for (uint64_t skip = rng.Below(8); skip > 0 && chunk->next != nullptr; --skip) {
-      chunk = chunk->next;
+  const Chunk* filled[64 * kLevels];
+  size_t count = 0;
+  for (const auto& level : levels_) {
+    for (const Slot& slot : level) {
+      if (slot.head != nullptr) filled[count++] = slot.head;
     }
-    *item = chunk->items[rng.Below(chunk->count)];
-    return true;
   }
-  return false;
+  if (count == 0) return false;
+  const Chunk* chunk = filled[rng.Below(count)];
+  // A few chunks down the list, so that not only the latest items are seen.
+  for (uint64_t skip = rng.Below(8); skip > 0 && chunk->next != nullptr; --skip) {
+    chunk = chunk->next;
+  }
+  *item = chunk->items[rng.Below(chunk->count)];
+  return true;
 }
 
 }  // namespace sava::keyspace

@@ -739,8 +739,10 @@ int64_t Table::AverageTtl(int64_t now_ms, base::Rng& rng) const {
 void Table::Settle() {
   const size_t used =
       slab_.used() + external_bytes_ + index_bytes_ + (wheel_ ? wheel_->bytes() : 0);
-  used_.store(used, std::memory_order_relaxed);
-  held_.store(used + slab_.idle(), std::memory_order_relaxed);
+  const size_t held = used + slab_.idle();
+  // Overwriting in place changes nothing here: then the line is not taken from other threads.
+  if (used_.load(std::memory_order_relaxed) != used) used_.store(used, std::memory_order_relaxed);
+  if (held_.load(std::memory_order_relaxed) != held) held_.store(held, std::memory_order_relaxed);
 }
 
 size_t Table::Compact() {

@@ -74,7 +74,7 @@ class Entry {
   types::Object* object() const { return Load<types::Object*>(); }
   template <typename T>
   void StorePayload(T value) {
-    memcpy(mutable_payload(), &value, sizeof(T));
+    memcpy(mutable_payload(), &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression)
   }
 
   // The size of the block holding such an entry.
@@ -131,7 +131,7 @@ class Entry {
   template <typename T>
   T Load() const {
     T value;
-    memcpy(&value, payload(), sizeof(T));
+    memcpy(&value, payload(), sizeof(T));  // NOLINT(bugprone-sizeof-expression)
     return value;
   }
 

@@ -65,6 +65,7 @@ void Loop::Run() {
       auto* source = static_cast<Source*>(events[i].data.ptr);
       if (source != nullptr) {
         source->OnEvents(events[i].events);
+        if (rounds_->Enough()) break;
       } else {
         uint64_t value;
         if (read(event_, &value, sizeof value) > 0) {

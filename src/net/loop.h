@@ -25,7 +25,9 @@ class Rounds {
   virtual int BeforeWait() = 0;
   // Something may be ready: sources are told next.
   virtual void BeforeRound() = 0;
-  // All ready sources have been told.
+  // Asked after each source: true ends the round; who has not been told is ready again in the next.
+  virtual bool Enough() = 0;
+  // All ready sources have been told, or enough of them.
   virtual void AfterRound() = 0;
 };
 

@@ -418,6 +418,9 @@ void RespLoop::BeforeRound() {
   engine_.BeginRound(lane_);
 }
 
+// A millisecond of work is a round: mail, timers and new connections get their turn.
+bool RespLoop::Enough() { return base::Ticks() - round_start_ > round_limit_; }
+
 int RespLoop::BeforeWait() {
   const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));

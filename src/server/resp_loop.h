@@ -62,6 +62,7 @@ class RespLoop final : public net::Rounds {
 
   int BeforeWait() override;
   void BeforeRound() override;
+  bool Enough() override;
   void AfterRound() override;
 
  private:
@@ -120,6 +121,7 @@ class RespLoop final : public net::Rounds {
   uint64_t last_cpu_nanos_ = 0;
   uint64_t unmeasured_nanos_ = 0;
   const double nanos_per_tick_ = 1000.0 / base::TicksPerMicro();
+  const uint64_t round_limit_ = static_cast<uint64_t>(1000 * base::TicksPerMicro());
 };
 
 }  // namespace sava::server

@@ -58,14 +58,23 @@ void Loop::Stop() {
 
 void Loop::Run() {
   epoll_event events[kMaxEvents];
+  int next = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     const int count = epoll_wait(epoll_, events, kMaxEvents, rounds_->BeforeWait());
     rounds_->BeforeRound();
-    for (int i = 0; i < count; ++i) {
-      auto* source = static_cast<Source*>(events[i].data.ptr);
+    // A round that was cut short left the later ones waiting: epoll names all that are ready in the
+    // same order again, so the next round begins where that one ended.
+    const int start = count > 0 ? next % count : 0;
+    next = 0;
+    for (int k = 0; k < count; ++k) {
+      const epoll_event& event = events[(start + k) % count];
+      auto* source = static_cast<Source*>(event.data.ptr);
       if (source != nullptr) {
-        source->OnEvents(events[i].events);
-        if (rounds_->Enough()) break;
+        source->OnEvents(event.events);
+        if (rounds_->Enough()) {
+          next = start + k + 1;
+          break;
+        }
       } else {
         uint64_t value;
         if (read(event_, &value, sizeof value) > 0) {

@@ -162,8 +162,8 @@ Slab::Page* Slab::BeginEvacuate() {
     if (c.pages < 2 || c.partial == nullptr) continue;
     const uint32_t capacity = c.partial->capacity;
     const uint32_t idle = c.pages * capacity - c.taken;
-    // Worth it when more than an eighth of the class is idle, and more than two pages of it.
-    if (idle <= 2 * capacity || idle * 8 <= c.pages * capacity) continue;
+    // Worth it when more than a sixteenth of the class is idle, and well more than a page of it.
+    if (idle <= capacity + capacity / 4 || idle * 16 <= c.pages * capacity) continue;
     Page* best = c.partial;
     int looked = 0;
     for (Page* page = c.partial; page != nullptr && looked < 32; page = page->next, ++looked) {

@@ -38,7 +38,6 @@ AllocatorFigures ReadAllocator() {
     figures.allocated = Read("stats.allocated");
     figures.active = Read("stats.active");
     figures.resident = Read("stats.resident");
-    figures.metadata = Read("stats.metadata");
     return figures;
   }
   const struct mallinfo2 info = mallinfo2();

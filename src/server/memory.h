@@ -11,7 +11,6 @@ struct AllocatorFigures {
   size_t allocated = 0;
   size_t active = 0;
   size_t resident = 0;
-  size_t metadata = 0;  // the allocator's own
 };
 
 AllocatorFigures ReadAllocator();

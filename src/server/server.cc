@@ -259,8 +259,7 @@ MemoryFigures Server::Memory() {
 void Server::PurgeMemory() { PurgeAllocator(); }
 
 void Server::Tick() {
-  const AllocatorFigures allocator = ReadAllocator();
-  const size_t allocated = allocator.allocated + allocator.metadata;
+  const size_t allocated = ReadAllocator().allocated;
   const size_t held = engine_->keyspace().HeldBytes();
   engine_->set_other_memory(allocated > held ? allocated - held : 0);
   const size_t used = engine_->UsedMemory();

@@ -1,5 +1,7 @@
 #include "base/blob.h"
 
+#include <malloc.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -11,7 +13,7 @@ Blob* Blob::New(size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   auto* blob = new (memory) Blob;
   blob->size_ = size;
-  blob->capacity_ = size;
+  blob->capacity_ = malloc_usable_size(memory) - sizeof(Blob);
   return blob;
 }
 
@@ -29,7 +31,7 @@ Blob* Blob::Resize(Blob* blob, size_t size) {
     void* memory = realloc(static_cast<void*>(blob), sizeof(Blob) + size + spare);
     if (memory == nullptr) throw std::bad_alloc();
     blob = static_cast<Blob*>(memory);
-    blob->capacity_ = size + spare;
+    blob->capacity_ = malloc_usable_size(memory) - sizeof(Blob);
   }
   if (size > old) memset(blob->data() + old, 0, size - old);
   blob->size_ = size;

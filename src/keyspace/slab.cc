@@ -26,11 +26,9 @@ struct Slab::Page {
 
 namespace {
 
-constexpr size_t kHeader = 64;
-
 size_t CapacityOf(int cls) {
   // 24 bytes are the smallest block worth having: 168 fit the bitmap's 192 bits.
-  const size_t n = (Slab::kPageSize - kHeader) / Slab::ClassSize(cls);
+  const size_t n = (Slab::kPageSize - Slab::kHeader) / Slab::ClassSize(cls);
   return n < 192 ? n : 192;
 }
 

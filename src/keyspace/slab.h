@@ -37,12 +37,14 @@ class Slab {
   void* Allocate(size_t size);
   void Release(void* block, size_t size);
 
-  // Bytes in blocks handed out (large ones included), and in pages held.
-  size_t used() const { return used_; }
+  static constexpr size_t kHeader = 64;
+
+  // Bytes in blocks handed out (large ones and page headers included), and in pages held.
+  size_t used() const { return used_ + pages_ * kHeader; }
   size_t page_bytes() const { return pages_ * kPageSize; }
   size_t large_bytes() const { return large_; }
   // Bytes in pages that no block uses.
-  size_t idle() const { return page_bytes() - (used_ - large_); }
+  size_t idle() const { return page_bytes() - pages_ * kHeader - (used_ - large_); }
 
   // For moving blocks off sparse pages: a page of a class with at least two pages' worth of free
   // blocks, the emptiest among those looked at; nullptr when nothing is worth moving.

@@ -140,6 +140,7 @@ void Loops::Accept(int fd) {
       continue;
     }
     server_.client_counter().fetch_add(1, std::memory_order_relaxed);
+    server_.engine().lanes()[0]->stats.connections.Add();
     if (!accepted.unix_socket) {
       net::SetNoDelay(accepted.fd);
       const auto keepalive = static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));

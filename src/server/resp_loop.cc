@@ -95,7 +95,6 @@ void RespLoop::Open(net::Accepted accepted) {
   client.created_ms = client.last_active_ms = engine_.clock().WallMillis();
   client.authenticated = engine_.settings().requirepass.empty();
   engine_.AddClient(lane_, client);
-  lane_.stats.connections.Add();
   loop_.Add(accepted.fd, EPOLLIN, connection.get());
   owned_.emplace(&client, std::move(connection));
 }

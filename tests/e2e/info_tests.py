@@ -114,6 +114,7 @@ def counted_values(context):
     check(int(stats["total_net_output_bytes"]) >= 15 * 5, "output bytes")
     eq(stats["keyspace_hits"], "5")
     first = context.client(server)
+    first.call("PING")
     received = int(server.info_field("total_connections_received"))
     first.close()
     context.client(server).call("PING")

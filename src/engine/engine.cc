@@ -16,7 +16,7 @@ using keyspace::Keyspace;
 namespace {
 
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
-constexpr int64_t kLockPatienceMicros = 200;
+constexpr int64_t kLockPatienceMicros = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
 
@@ -188,7 +188,7 @@ bool Engine::Lock(Lane& lane, const LockSet& set) {
     for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
       keyspace::StripeLock& lock =
           keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).lock;
-      if (!lock.TryLock()) Timed(lane, nanos_per_tick_, [&] { return lock.TryLockFor(-1); });
+      if (!lock.TryLock()) Timed(lane, nanos_per_tick_, [&] { return lock.Lock(), true; });
     }
   }
   return true;
@@ -659,7 +659,9 @@ void Engine::ResumeWaiting(Lane& lane) {
 int64_t Engine::NextResume(const Lane& lane) const {
   int64_t next = INT64_MAX;
   for (const Client* client : lane.waiting) {
-    if (client->has(kClientParked) || !client->waiting()) return 0;
+    if (!client->waiting()) return 0;
+    // Whoever held its stripe has probably lost its core: a millisecond, unless others are ready.
+    if (client->has(kClientParked)) next = std::min(next, lane.now_ms + 1);
     if (client->has(kClientPaused)) {
       next = std::min(next, pause_until_.load(std::memory_order_relaxed));
     } else if (client->block_deadline_ms != 0) {

@@ -1,6 +1,6 @@
 // StripeLock: a mutex that spins for about two microseconds, then sleeps on a futex. Critical
 // sections are a few hundred nanoseconds; a holder that was preempted must not burn the waiter's
-// core. TryLockFor gives up, so that a loop can park the connection and go on.
+// core for long. TryLockFor gives up instead, so that a loop can park the connection and go on.
 #pragma once
 
 #include <linux/futex.h>
@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 
 #include "base/clock.h"
 
@@ -27,16 +26,19 @@ class StripeLock {
     if (!TryLock()) LockSlow(-1);
   }
 
-  // False when the lock was not had within about `micros`.
+  // Spins only: false when the lock was not had within about `micros`. A holder that lost its core
+  // is not worth waiting for, and who sleeps on a busy machine gets its own core back late.
   bool TryLockFor(int64_t micros) { return TryLock() || LockSlow(micros); }
 
   void Unlock() {
-    if (state_.exchange(0, std::memory_order_release) == 2) Futex(FUTEX_WAKE_PRIVATE, 1, nullptr);
+    if (state_.exchange(0, std::memory_order_release) == 2) Futex(FUTEX_WAKE_PRIVATE, 1);
   }
 
  private:
   bool LockSlow(int64_t micros) {
-    static const auto kSpin = static_cast<uint64_t>(2 * base::TicksPerMicro());
+    static const double kTicksPerMicro = base::TicksPerMicro();
+    const auto limit =
+        static_cast<uint64_t>(static_cast<double>(micros < 0 ? 2 : micros) * kTicksPerMicro);
     const uint64_t start = base::Ticks();
     do {
       for (int i = 0; i < 16; ++i) {
@@ -45,24 +47,15 @@ class StripeLock {
         __builtin_ia32_pause();
 #endif
       }
-    } while (base::Ticks() - start < kSpin);
-    const int64_t deadline = micros < 0 ? 0 : base::Clock::System().MonotonicMicros() + micros;
+    } while (base::Ticks() - start < limit);
+    if (micros >= 0) return false;
     // From here on the lock is taken in state 2: another sleeper may be waiting.
-    while (state_.exchange(2, std::memory_order_acquire) != 0) {
-      if (micros < 0) {
-        Futex(FUTEX_WAIT_PRIVATE, 2, nullptr);
-        continue;
-      }
-      const int64_t left = deadline - base::Clock::System().MonotonicMicros();
-      if (left <= 0) return false;
-      const timespec wait{0, left * 1000};
-      Futex(FUTEX_WAIT_PRIVATE, 2, &wait);
-    }
+    while (state_.exchange(2, std::memory_order_acquire) != 0) Futex(FUTEX_WAIT_PRIVATE, 2);
     return true;
   }
 
-  void Futex(int operation, uint32_t value, const timespec* timeout) {
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&state_), operation, value, timeout, nullptr, 0);
+  void Futex(int operation, uint32_t value) {
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&state_), operation, value, nullptr, nullptr, 0);
   }
 
   std::atomic<uint32_t> state_{0};  // 0 free, 1 held, 2 held and perhaps waited for

@@ -17,6 +17,7 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
 
   std::string_view view() const { return {data_, size_}; }
+  char* data() { return data_; }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
@@ -33,6 +34,8 @@ class Buffer {
     return data_ + size_;
   }
   void Grow(size_t n) { size_ += n; }
+  // Drops n bytes at the end.
+  void Shrink(size_t n) { size_ -= n; }
   void Append(std::string_view bytes) {
     memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     size_ += bytes.size();

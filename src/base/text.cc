@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -52,15 +53,43 @@ bool ParseDouble(std::string_view text, double* out) {
   return true;
 }
 
+namespace {
+
+// "00" to "99", one behind the other.
+constexpr auto kDigitPairs = [] {
+  std::array<char, 200> pairs{};
+  for (size_t i = 0; i < 100; ++i) {
+    pairs[i * 2] = static_cast<char>('0' + i / 10);
+    pairs[i * 2 + 1] = static_cast<char>('0' + i % 10);
+  }
+  return pairs;
+}();
+
+size_t CountDigits(uint64_t value) {
+  size_t digits = 1;
+  for (uint64_t limit = 10; value >= limit; limit *= 10) {
+    ++digits;
+    if (digits == 20) break;
+  }
+  return digits;
+}
+
+}  // namespace
+
 size_t FormatUint(uint64_t value, char* out) {
-  char digits[20];
-  size_t n = 0;
-  do {
-    digits[n++] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  for (size_t i = 0; i < n; ++i) out[i] = digits[n - 1 - i];
-  return n;
+  const size_t size = CountDigits(value);
+  char* p = out + size;
+  while (value >= 100) {
+    p -= 2;
+    memcpy(p, &kDigitPairs[value % 100 * 2], 2);
+    value /= 100;
+  }
+  if (value >= 10) {
+    memcpy(p - 2, &kDigitPairs[value * 2], 2);
+  } else {
+    p[-1] = static_cast<char>('0' + value);
+  }
+  return size;
 }
 
 size_t FormatInt(int64_t value, char* out) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "cli/bench.h"
 #include "cli/client.h"
 #include "cli/serve.h"
 
@@ -26,6 +27,7 @@ constexpr std::string_view kHelp = R"(sava: a Redis-compatible in-memory server
 Usage:
   sava serve [FILE] [--name value ...]   start the server; settings as in redis.conf
   sava cli [OPTIONS] [COMMAND ...]       talk to a server (sava cli --help)
+  sava bench NAME [OPTIONS]              put load on a server (sava bench --help)
   sava version                           print the version
   sava help                              print this help
 
@@ -55,6 +57,7 @@ int main(int argc, char** argv) {
     return sava::cli::Serve({args.begin() + 1, args.end()}, Executable());
   }
   if (verb == "cli") return sava::cli::RunClient(argc - 1, argv + 1);
+  if (verb == "bench") return sava::cli::RunBench({args.begin() + 1, args.end()});
   if (verb == "version" || verb == "--version" || verb == "-v") {
     fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
     return 0;

@@ -89,13 +89,15 @@ void Banner(server::Server& server) {
   const engine::Settings& settings = server.config().settings();
   char here[4096];
   const char* where = getcwd(here, sizeof here);
-  std::string addresses;
-  if (settings.port != 0) {
-    for (const std::string& address : settings.bind) {
-      if (!addresses.empty()) addresses += ", ";
-      addresses += fmt::format("{}:{}", address, settings.port);
+  const auto list = [](const std::vector<std::string>& bind, int64_t port, const char* prefix) {
+    std::string text;
+    for (const std::string& address : bind) {
+      if (port == 0) break;
+      text += fmt::format("{}{}{}:{}", text.empty() ? "" : ", ", prefix, address, port);
     }
-  }
+    return text;
+  };
+  std::string addresses = list(settings.bind, settings.port, "");
   if (!settings.unixsocket.empty()) {
     addresses += addresses.empty() ? "" : ", ";
     addresses += settings.unixsocket;
@@ -103,7 +105,9 @@ void Banner(server::Server& server) {
   spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion,
                base::kRedisVersion, server.thread_count(), getpid());
   spdlog::info("RESP  {}", addresses);
-  spdlog::info("HTTP  not built yet (http-port {} is kept for it)", settings.http_port);
+  spdlog::info("HTTP  {}", settings.http_port == 0
+                               ? "off (http-port 0)"
+                               : list(settings.http_bind, settings.http_port, "http://"));
   spdlog::info("Data  {} (kept in memory only: snapshots and the log are not built yet)",
                where == nullptr ? settings.dir : where);
   spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);

@@ -168,6 +168,8 @@ class Context {
   virtual void NotifyIn(int db, NotifyClass cls, std::string_view event, std::string_view key) = 0;
   // What goes to the log instead of the command; may be called several times.
   virtual void Effect(std::initializer_list<std::string_view> words) = 0;
+  // False when nobody reads the log: an effect need not be put into words.
+  virtual bool wants_effects() const { return true; }
   // Nothing goes to the log although something changed.
   virtual void NoEffect() = 0;
 

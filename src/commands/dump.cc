@@ -79,10 +79,9 @@ bool Load(Context& context, std::string_view body, Restored* restored) {
     return in.ok();
   }
   const types::TypeRegistry* known = context.type_registry();
-  const types::TypeInfo* info = known == nullptr ? nullptr : known->Find(type);
-  if (info == nullptr) return false;
-  restored->object = info->load(type, in);
-  return restored->object != nullptr && in.ok();
+  if (known == nullptr) return false;
+  restored->object = known->Load(type, in);
+  return restored->object != nullptr;
 }
 
 // The moment at which a TTL that counts from now runs out. Beyond all times the sum is negative: in

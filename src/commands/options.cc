@@ -4,15 +4,15 @@
 
 namespace sava::commands {
 
-namespace {
-
-ExpireUnit UnitNamed(std::string_view word) {
+ExpireUnit ExpireUnitNamed(std::string_view word) {
   if (base::EqualsNoCase(word, "EX")) return ExpireUnit::kSeconds;
   if (base::EqualsNoCase(word, "PX")) return ExpireUnit::kMilliseconds;
   if (base::EqualsNoCase(word, "EXAT")) return ExpireUnit::kAtSeconds;
   if (base::EqualsNoCase(word, "PXAT")) return ExpireUnit::kAtMilliseconds;
   return ExpireUnit::kNone;
 }
+
+namespace {
 
 // The options SET alone knows; false when the word is none of them or contradicts an earlier one.
 bool TakeSetOption(std::string_view word, StringOptions* options) {
@@ -51,7 +51,7 @@ bool SyntaxError(Context& context) {
 bool ParseStringOptions(Context& context, OptionsOf command, size_t from, StringOptions* options) {
   for (size_t i = from; i < context.argc(); ++i) {
     const std::string_view word = context.arg(i);
-    const ExpireUnit unit = UnitNamed(word);
+    const ExpireUnit unit = ExpireUnitNamed(word);
     if (unit == ExpireUnit::kNone) {
       const bool taken = command == OptionsOf::kSet ? TakeSetOption(word, options)
                                                     : TakeGetexOption(word, options);

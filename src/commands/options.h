@@ -23,6 +23,9 @@ inline bool IsAbsolute(ExpireUnit unit) {
   return unit == ExpireUnit::kAtSeconds || unit == ExpireUnit::kAtMilliseconds;
 }
 
+// EX, PX, EXAT or PXAT, whatever the case; kNone for any other word.
+ExpireUnit ExpireUnitNamed(std::string_view word);
+
 // The command whose options are read; each knows some that the other does not.
 enum class OptionsOf : uint8_t { kSet, kGetex };
 

@@ -373,7 +373,8 @@ uint32_t CategoryByName(std::string_view name) {
 }
 
 std::vector<std::span<const CommandSpec>> AllFamilies() {
-  return {StringCommands(), BitmapCommands(), KeyCommands(), CommandCommands()};
+  return {StringCommands(), BitmapCommands(), KeyCommands(), AfcCommands(), LimitCommands(),
+          CommandCommands()};
 }
 
 }  // namespace sava::commands

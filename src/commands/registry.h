@@ -87,7 +87,9 @@ uint32_t CategoryByName(std::string_view name);
 std::span<const CommandSpec> StringCommands();
 std::span<const CommandSpec> BitmapCommands();
 std::span<const CommandSpec> KeyCommands();
+std::span<const CommandSpec> LimitCommands();
 std::span<const CommandSpec> CommandCommands();
+std::span<const CommandSpec> AfcCommands();
 // Every family of this folder.
 std::vector<std::span<const CommandSpec>> AllFamilies();
 

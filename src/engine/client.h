@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include "protocol/out_buffer.h"
 
 namespace sava::engine {
+
+class RateBucket;
 
 enum ClientFlag : uint32_t {
   kClientMulti = 1U << 0,      // MULTI was called: commands are queued
@@ -76,6 +79,15 @@ struct Client {
   int64_t block_deadline_ms = 0;
   // What the client is answered when the deadline passes.
   void (*on_timeout)(Client&) = nullptr;
+
+  // The limiter's buckets for this client, valid for one configuration (see Limiter::Resolve).
+  // Whoever changes `user` sets rate_generation to 0.
+  std::shared_ptr<RateBucket> rate_user;
+  std::shared_ptr<RateBucket> rate_address;
+  uint64_t rate_generation = 0;
+  bool rate_authenticated = false;
+  bool rate_paid = false;    // for a command that had to wait before it could run
+  bool rate_exempt = false;  // not a client from outside
 
   // For CLIENT LIST and limits; kept by the network side.
   int64_t created_ms = 0;

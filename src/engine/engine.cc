@@ -17,6 +17,8 @@ namespace {
 
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
 constexpr int64_t kLockPatienceMicros = 50;
+// Changed buckets of the limiter are written to their keys after this time, or by the next upkeep.
+constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
 
@@ -50,6 +52,7 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
       keyspace_(options.lanes, static_cast<int>(settings->databases),
                 options.hash_seed != 0 ? options.hash_seed : base::SecureRandom64()),
       journal_(options.lanes),
+      limiter_(table),
       nanos_per_tick_(1000.0 / base::TicksPerMicro()) {
   std::vector<Mailbox*> mailboxes;
   for (size_t i = 0; i < options.lanes; ++i) {
@@ -121,6 +124,9 @@ void Engine::BeginBatch(Lane& lane) {
   lane.now_ms = clock_->WallMillis();
   lane.lru_clock = LruClock(lane.now_ms);
   lane.last_ticks = base::Ticks();
+  if (!lane.rate_dirty.empty() && lane.now_ms - lane.rate_written_ms >= kBucketsWrittenMs) {
+    WriteBuckets(lane);
+  }
   if (settings_->maxmemory > 0) {
     lane.over_memory = !MakeRoom(lane);
   } else {
@@ -278,11 +284,16 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       continue;
     }
     if (keyspace_.gate().wanted()) StepAside(lane);
-    request.outcome = RunOne(lane, request) ? Request::Outcome::kDone : Request::Outcome::kRefused;
+    request.outcome = Request::Outcome::kDone;
+    if (limiter_.enabled() && !Charge(lane, request)) continue;
+    if (!RunOne(lane, request)) {
+      request.outcome = Request::Outcome::kRefused;
+      client.rate_paid = true;
+    }
   }
 }
 
-void Engine::Execute(Lane& lane, Client& client, commands::Args args) {
+bool Engine::Execute(Lane& lane, Client& client, commands::Args args) {
   Request request;
   request.client = &client;
   request.args = args;
@@ -290,6 +301,7 @@ void Engine::Execute(Lane& lane, Client& client, commands::Args args) {
   Prepare(lane, {&request, 1});
   RunBatch(lane, {&request, 1});
   EndBatch(lane);
+  return request.outcome == Request::Outcome::kDone;
 }
 
 // ---- one command ----
@@ -354,8 +366,8 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   return true;
 }
 
-void Engine::Call(Lane& lane, Client& client, const Command& command, commands::Args args,
-                  std::span<const uint64_t> hashes) {
+void Engine::CallHandler(Lane& lane, Client& client, const Command& command, commands::Args args,
+                         std::span<const uint64_t> hashes) {
   EngineContext& context = *lane.context;
   context.Begin(client, command, args, hashes);
   command.spec->handler(context);
@@ -761,6 +773,10 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
 
 bool Engine::Upkeep(Lane& lane) {
   BeginBatch(lane);
+  if (limiter_.engaged()) {
+    WriteBuckets(lane);
+    if (lane.index == 0) limiter_.Prune(lane.now_ms);
+  }
   // A visit to every stripe that belongs to this lane, unless that takes too long at once.
   const uint64_t start = base::Ticks();
   const auto limit = static_cast<uint64_t>(500 * base::TicksPerMicro());

@@ -20,6 +20,7 @@
 #include "commands/registry.h"
 #include "engine/background.h"
 #include "engine/client.h"
+#include "engine/limiter.h"
 #include "engine/mailbox.h"
 #include "engine/observe.h"
 #include "engine/pubsub.h"
@@ -63,6 +64,10 @@ struct Lane {
   std::vector<Client*> waiting;                   // blocked, paused or parked
   std::vector<Client*> resumed;                   // may go on: their input is to be looked at
   std::vector<keyspace::Displaced> garbage;       // to be released when no lock is held
+
+  // Buckets of the limiter whose keys are to be written, and when that was last done.
+  std::vector<std::shared_ptr<RateBucket>> rate_dirty;
+  int64_t rate_written_ms = 0;
 
   // Batch state.
   std::vector<uint64_t> hashes;
@@ -118,8 +123,9 @@ class Engine {
   void Prepare(Lane& lane, std::span<Request> batch);
   // Runs them in order. A client that has to wait gets kRefused for this and its later commands.
   void RunBatch(Lane& lane, std::span<Request> batch);
-  // One command with its own batch: for HTTP, replay, tests.
-  void Execute(Lane& lane, Client& client, commands::Args args);
+  // One command with its own batch: for HTTP, replay, tests. False when the client has to wait or
+  // goes away: the command did not run.
+  bool Execute(Lane& lane, Client& client, commands::Args args);
 
   // A round of the loop is spent inside the gate, so that whoever closes it may look at the clients
   // of all lanes. Batches within a round step outside for a moment when somebody wants to close.
@@ -179,6 +185,7 @@ class Engine {
   SlowLog& slowlog() { return slowlog_; }
   LatencyMonitor& latency() { return latency_; }
   ErrorStats& errors() { return errors_; }
+  Limiter& limiter() { return limiter_; }
   Background& background() { return background_; }
   journal::Journal& journal() { return journal_; }
   Settings& settings() { return *settings_; }
@@ -222,6 +229,17 @@ class Engine {
   void AddKeys(Lane& lane, const commands::Command& command, commands::Args args, LockSet* set);
 
   bool RunOne(Lane& lane, Request& request);
+  // The limiter, see limiting.cc.
+  bool Charge(Lane& lane, const Request& request);
+  bool WritesOwnBucket(const Client& client, const commands::Command& command, commands::Args args);
+  void LoadBucket(Lane& lane, RateBucket& bucket);
+  void WriteBucket(Lane& lane, RateBucket& bucket);
+  void WriteBuckets(Lane& lane);
+  void CallLimited(Lane& lane, Client& client, const commands::Command& command,
+                   commands::Args args, std::span<const uint64_t> hashes);
+  void ReloadAll(Lane& lane, const Client& client);
+  template <typename Visit>
+  void ForEachBucketKey(const commands::Command& command, commands::Args args, const Visit& visit);
   Admission Admit(Lane& lane, Client& client, const Request& request);
   bool Permitted(const Client& client, const commands::Command& command) const;
   bool ChangedMeanwhile(Lane& lane, Client& client, const commands::Command& command);
@@ -234,8 +252,17 @@ class Engine {
                       commands::Args args);
   bool WatchedKeysChanged(Lane& lane, Client& client);
   void ForgetWatches(Client& client);
+  // Runs a command whose locks are held.
   void Call(Lane& lane, Client& client, const commands::Command& command, commands::Args args,
-            std::span<const uint64_t> hashes);
+            std::span<const uint64_t> hashes) {
+    if (limiter_.engaged()) [[unlikely]] {
+      CallLimited(lane, client, command, args, hashes);
+    } else {
+      CallHandler(lane, client, command, args, hashes);
+    }
+  }
+  void CallHandler(Lane& lane, Client& client, const commands::Command& command,
+                   commands::Args args, std::span<const uint64_t> hashes);
   void FinishReply(Client& client, size_t mark);
   void FeedMonitors(Client& client, commands::Args args);
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
@@ -255,6 +282,7 @@ class Engine {
   LatencyMonitor latency_;
   ErrorStats errors_;
   journal::Journal journal_;
+  Limiter limiter_;
   Background background_;
   Host* host_ = nullptr;
   std::atomic<uint64_t> next_client_id_{1};

@@ -76,6 +76,28 @@ void EngineContext::BeginUpkeep() {
 
 void EngineContext::EndUpkeep() { EndGroup(); }
 
+void EngineContext::WriteBack(std::string_view key, std::string_view text, bool number,
+                              int64_t expire_at) {
+  BeginUpkeep();
+  db_ = 0;
+  SetString(key, text, expire_at, number);
+  lane_.stats.dirty.Add();
+  char time[24];
+  const std::string_view words[] = {"SET", key, text, "PXAT",
+                                    {time, base::FormatInt(expire_at, time)}};
+  Propagate(words, 0);
+  if (!in_group_) EndGroup();
+}
+
+Value EngineContext::Glance(int db, std::string_view key) {
+  const uint64_t hash = engine_.keyspace_.Hash(key);
+  const Table* table = engine_.keyspace_.table(db, Keyspace::StripeOf(hash));
+  Entry* entry = table == nullptr ? nullptr : table->Find(hash, key);
+  if (entry == nullptr) return {};
+  if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < lane_.now_ms) return {};
+  return Describe(entry);
+}
+
 void EngineContext::PrebuildLarge(commands::Args args) {
   for (const std::string_view arg : args) {
     if (arg.size() >= kPrebuild) prebuilt_.emplace_back(arg.data(), base::Blob::Copy(arg));
@@ -247,6 +269,15 @@ void EngineContext::SetString(std::string_view key, std::string_view text, int64
   } else {
     value.form = text.size() <= kEmbstrMax ? keyspace::Form::kEmbstr : keyspace::Form::kRaw;
     value.bytes = text;
+    if (!as_number && expire_at >= 0) {
+      const Located at = Locate(db_, key);
+      if (at.entry != nullptr && at.entry->expire_at() >= now_ms_ &&
+          at.table->OverwriteInline(at.entry, value.form, text, expire_at)) {
+        Touch(at.entry);
+        NoteChange(db_, at.stripe, key);
+        return;
+      }
+    }
     // Room for an expiry is counted in, so that EXPIRE never has to move a value out.
     if (Entry::SizeFor(key.size(), true, text.size()) > keyspace::Slab::kMaxBlock &&
         text.size() > 64) {

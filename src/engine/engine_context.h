@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "types/type_registry.h"
 #include "engine/engine.h"
 
 namespace sava::engine {
@@ -74,6 +75,7 @@ class EngineContext final : public commands::Context {
   void NotifyIn(int db, commands::NotifyClass cls, std::string_view event,
                 std::string_view key) override;
   void Effect(std::initializer_list<std::string_view> words) override;
+  bool wants_effects() const override { return engine_.journal_.enabled(); }
   void NoEffect() override { verbatim_ = false; }
   int64_t max_string_size() const override;
   bool lfu_policy() const override;
@@ -81,6 +83,7 @@ class EngineContext final : public commands::Context {
   bool lazy_user_flush() const override;
   uint64_t Random() override { return lane_.rng.Next(); }
   const commands::CommandTable& command_table() const override;
+  const types::TypeRegistry* type_registry() const override { return &types::AllTypes(); }
 
   // Removes a key that is past its time, with its notification and log record.
   void ExpireKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
@@ -89,6 +92,11 @@ class EngineContext final : public commands::Context {
   // For work outside a command (upkeep, eviction): effects are recorded by EndUpkeep.
   void BeginUpkeep();
   void EndUpkeep();
+  // Sets a key of database 0 outside a command, or before one, and logs it. REQUIRES: the key's
+  // lock.
+  void WriteBack(std::string_view key, std::string_view text, bool number, int64_t expire_at);
+  // What stands at a key; nothing is counted, touched or removed. REQUIRES: the key's lock.
+  commands::Value Glance(int db, std::string_view key);
   // Marks watchers of all keys of a database whose content is about to be replaced by other_db's
   // (-1: by nothing). REQUIRES: gate closed.
   void TouchAllWatched(int db, int other_db);

@@ -12,8 +12,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "base/ip.h"
+#include "types/rate_limit.h"
 
 namespace sava::engine {
 
@@ -97,6 +101,18 @@ struct SaveRule {
   bool operator==(const SaveRule&) const = default;
 };
 
+// What the server's own limiter allows a user, or each address of a network.
+struct UserLimit {
+  std::string user;
+  types::RateRule rule;
+  bool operator==(const UserLimit&) const = default;
+};
+struct NetworkLimit {
+  base::IpNetwork network;
+  types::RateRule rule;
+  bool operator==(const NetworkLimit&) const = default;
+};
+
 struct Settings {
   // Network. An address of `bind` may begin with '-' (may be missing on this machine) and may be
   // "*" or "::*" (all addresses).
@@ -111,6 +127,13 @@ struct Settings {
   int64_t threads = 0;  // event-loop threads, 0: one per core
   int64_t http_port = 7379;
   std::vector<std::string> http_bind = {"127.0.0.1"};
+  std::vector<std::string> http_hosts;  // names this server may be called by; "*": any
+  uint64_t http_max_header = 16ULL << 10;
+  uint64_t http_max_body = 16ULL << 20;
+  int64_t http_timeout = 30;       // seconds for a request to arrive or a response to be taken
+  int64_t http_idle_timeout = 60;  // seconds between two requests of a connection
+  std::string associations_prefix = "assoc:";
+  int64_t associations_top = 20;
   uint64_t proto_max_bulk_len = 512ULL << 20;
   uint64_t client_query_buffer_limit = 1ULL << 30;
   OutputBufferLimit output_limit_normal;
@@ -127,6 +150,15 @@ struct Settings {
   Allow enable_module_command = Allow::kNo;
   int64_t acllog_max_len = 128;
   SanitizeDump sanitize_dump_payload = SanitizeDump::kNo;
+
+  // The server's own limiter.
+  bool ratelimit_enabled = false;
+  std::optional<types::RateRule> ratelimit_default;  // for users without a rule of their own
+  std::vector<UserLimit> ratelimit_users;
+  std::vector<NetworkLimit> ratelimit_networks;
+  std::vector<std::string> ratelimit_exempt = {"AUTH", "HELLO",  "PING",
+                                               "QUIT", "CONFIG", "SHUTDOWN"};
+  std::string ratelimit_key_prefix = "__rl:";
 
   // Process and log.
   bool daemonize = false;

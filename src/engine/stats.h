@@ -95,6 +95,7 @@ struct LaneStats {
   Counter output_limit_disconnections;
   Counter query_limit_disconnections;
   Counter published;
+  Counter ratelimit_refused;
   Counter parked;
   Counter compacted;
   Counter expire_cycles_capped;

@@ -578,6 +578,19 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
   return entry;
 }
 
+bool Table::OverwriteInline(Entry* entry, Form form, std::string_view bytes, int64_t expire_at) {
+  if (entry->kind() != Kind::kString || entry->form() != form || form == Form::kInt ||
+      entry->has(kExternal) || !entry->has(kHasExpiry) || !entry->has(kInWheel) ||
+      expire_at < entry->expire_at()) {
+    return false;
+  }
+  const std::string_view old = entry->inline_bytes();
+  if (old.size() != bytes.size()) return false;
+  memcpy(const_cast<char*>(old.data()), bytes.data(), bytes.size());
+  entry->set_expire_at(expire_at);
+  return true;
+}
+
 char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* displaced) {
   Entry* entry = Find(hash, key);
   if (entry != nullptr && entry->has(kExternal)) {

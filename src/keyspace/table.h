@@ -73,6 +73,10 @@ class Table {
   // The same for a key whose place has just been found.
   Entry* PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewValue& value,
                int64_t expire_at, Displaced* displaced);
+  // PutAt for the usual case, when the same bytes of the same entry can hold the new ones and
+  // nothing is to be accounted for: an inline string that keeps its form and length, with an expiry
+  // that does not come earlier. False, and nothing done, otherwise.
+  bool OverwriteInline(Entry* entry, Form form, std::string_view bytes, int64_t expire_at);
   // The string at the key for change in place, at least `size` bytes, zero-filled growth, form raw.
   // Created when missing. REQUIRES: a string or missing.
   char* Edit(uint64_t hash, std::string_view key, size_t size, Displaced* displaced);

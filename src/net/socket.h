@@ -15,6 +15,7 @@ base::Result<int> ListenUnix(const std::string& path, uint32_t permissions, int 
 struct Accepted {
   int fd = -1;
   uint64_t id = 0;     // for the owner's use
+  bool http = false;   // for the owner's use
   bool local = false;  // from this machine
   bool unix_socket = false;
   std::string peer;  // "127.0.0.1:5000", "[::1]:5000", or the socket's path with ":0"

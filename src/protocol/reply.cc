@@ -48,6 +48,13 @@ void Reply::Error(std::string_view text) {
   Line('-', line);
 }
 
+void Reply::Ints(std::initializer_list<int64_t> values) {
+  char* const begin = out_->Reserve((values.size() + 1) * 24);
+  char* p = begin + Header(begin, '*', static_cast<int64_t>(values.size()));
+  for (const int64_t value : values) p += Header(p, ':', value);
+  out_->Advance(static_cast<size_t>(p - begin));
+}
+
 void Reply::Bulk(std::string_view bytes) {
   char* p = out_->Reserve(bytes.size() + 26);
   size_t n = Header(p, '$', static_cast<int64_t>(bytes.size()));

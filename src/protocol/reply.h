@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,8 @@ class Reply {
   void NullArray() { out_->Append(resp_ == 3 ? "_\r\n" : "*-1\r\n"); }
 
   void Array(int64_t count) { Number('*', count); }
+  // An array of integers, written in one go.
+  void Ints(std::initializer_list<int64_t> values);
   // count pairs follow; a flat array in RESP2.
   void Map(int64_t count) { resp_ == 3 ? Number('%', count) : Number('*', count * 2); }
   void Set(int64_t count) { Number(resp_ == 3 ? '~' : '*', count); }

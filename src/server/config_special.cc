@@ -81,6 +81,25 @@ std::vector<std::string> HttpBindLines(const Settings& s, bool) {
   return AddressLines(s.http_bind);
 }
 
+// http-hosts: names of hosts, without ports; an empty text means none.
+
+base::Status ReadHttpHosts(Words words, Origin, Settings& s) {
+  std::vector<std::string> hosts;
+  for (const std::string& word : words) {
+    if (word.empty()) continue;
+    if (word.find_first_of(" :/\"\\") != std::string::npos) {
+      return base::Error{"A host is a name without a port, or *"};
+    }
+    hosts.push_back(word);
+  }
+  s.http_hosts = std::move(hosts);
+  return {};
+}
+std::string PrintHttpHosts(const Settings& s) { return Join(s.http_hosts); }
+std::vector<std::string> HttpHostsLines(const Settings& s, bool) {
+  return AddressLines(s.http_hosts);
+}
+
 // dir. At start it need not exist yet (the server makes it); CONFIG SET wants an existing one.
 
 std::string AbsolutePath(const std::string& path) {
@@ -333,8 +352,9 @@ std::string NotifyFlagsText(uint32_t flags, bool lossless) {
 
 constinit const Special kBindSpecial = {ReadBind, PrintBind, BindLines};
 constinit const Special kHttpBindSpecial = {ReadHttpBind, PrintHttpBind, HttpBindLines};
+constinit const Special kHttpHostsSpecial = {ReadHttpHosts, PrintHttpHosts, HttpHostsLines};
 constinit const Special kDirSpecial = {ReadDir, PrintDir, nullptr};
-constinit const Special kSaveSpecial = {ReadSave, PrintSave, SaveLines};
+constinit const Special kSaveSpecial = {ReadSave, PrintSave, SaveLines, true};
 constinit const Special kOutputLimitSpecial = {ReadOutputLimits, PrintOutputLimits,
                                                OutputLimitLines};
 constinit const Special kOomValuesSpecial = {ReadOomValues, PrintOomValues, OomValuesLines};

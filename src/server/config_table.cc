@@ -215,11 +215,24 @@ base::Status CheckTitle(std::string_view text) {
   return {};
 }
 
+base::Status CheckKeyPrefix(std::string_view text) {
+  if (text.empty()) return base::Error{"the prefix can't be empty"};
+  if (text.size() > 128) return base::Error{"the prefix must be shorter than 129 bytes"};
+  return {};
+}
+
 constexpr Setting kRows[] = {
     // Sava's own.
     Number("threads", 0, 1024, In<&S::threads>()).With(kImmutable),
     Number("http-port", 0, 65535, In<&S::http_port>()).With(kImmutable),
     Other("http-bind", kHttpBindSpecial).With(kImmutable | kManyWords),
+    Other("http-hosts", kHttpHostsSpecial).With(kManyWords),
+    Memory("http-max-header", 1024, kMegabyte, In<&S::http_max_header>()),
+    Memory("http-max-body", 0, 1024 * kMegabyte, In<&S::http_max_body>()),
+    Number("http-timeout", 0, kIntMax, In<&S::http_timeout>()),
+    Number("http-idle-timeout", 0, kIntMax, In<&S::http_idle_timeout>()),
+    Text("associations-prefix", In<&S::associations_prefix>()),
+    Number("associations-top", 1, 10000, In<&S::associations_top>()),
 
     // Network.
     Number("port", 0, 65535, In<&S::port>()),
@@ -250,6 +263,14 @@ constexpr Setting kRows[] = {
     OneOf("acl-pubsub-default", kChannelDefaults, Kept("resetchannels")),
     Number("acllog-max-len", 0, kLongMax, In<&S::acllog_max_len>()),
     OneOf("sanitize-dump-payload", kSanitizes, In<&S::sanitize_dump_payload>()),
+
+    // The server's own limiter.
+    Bool("ratelimit-enabled", In<&S::ratelimit_enabled>()),
+    Other("ratelimit-default", kRateDefaultSpecial).With(kManyWords),
+    Other("ratelimit-user", kRateUserSpecial).With(kManyWords),
+    Other("ratelimit-ip", kRateIpSpecial).With(kManyWords),
+    Other("ratelimit-exempt", kRateExemptSpecial).With(kManyWords),
+    Text("ratelimit-key-prefix", In<&S::ratelimit_key_prefix>()).Checked(CheckKeyPrefix),
 
     // TLS.
     Number("tls-port", 0, 65535, Kept("0")).NotBuilt(kTlsFeature),

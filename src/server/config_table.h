@@ -79,6 +79,8 @@ struct Special {
   // What follows the name on each line of a configuration file. `all` asks for the parts that have
   // their default value too. Null: one line, the printed text in quotes.
   std::vector<std::string> (*lines)(const engine::Settings&, bool all) = nullptr;
+  // The lines of all files add up; an empty text starts from none.
+  bool adds_up = false;
 };
 
 struct Setting {
@@ -174,6 +176,7 @@ std::string NotifyFlagsText(uint32_t flags, bool lossless = false);
 // The specials' rows, see config_special.cc.
 extern const Special kBindSpecial;
 extern const Special kHttpBindSpecial;
+extern const Special kHttpHostsSpecial;
 extern const Special kDirSpecial;
 extern const Special kSaveSpecial;
 extern const Special kOutputLimitSpecial;
@@ -181,5 +184,10 @@ extern const Special kOomValuesSpecial;
 extern const Special kNotifySpecial;
 extern const Special kPercentilesSpecial;
 extern const Special kReplicaOfSpecial;
+// See config_ratelimit.cc.
+extern const Special kRateDefaultSpecial;
+extern const Special kRateUserSpecial;
+extern const Special kRateIpSpecial;
+extern const Special kRateExemptSpecial;
 
 }  // namespace sava::server

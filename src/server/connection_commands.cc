@@ -1,6 +1,7 @@
 // AUTH, HELLO, PING, ECHO, QUIT, RESET and WAIT: what a client says about its own connection.
 #include <string>
 
+#include "base/secret.h"
 #include "base/version.h"
 #include "engine/engine_context.h"
 #include "server/client_list.h"
@@ -17,25 +18,16 @@ using engine::EngineContext;
 constexpr std::string_view kWrongPassword =
     "WRONGPASS invalid username-password pair or user is disabled.";
 
-// Takes the same time wherever the texts differ.
-bool SameSecret(std::string_view given, std::string_view wanted) {
-  unsigned char difference = given.size() == wanted.size() ? 0 : 1;
-  for (size_t i = 0; i < given.size(); ++i) {
-    const char expected = i < wanted.size() ? wanted[i] : '\0';
-    difference = static_cast<unsigned char>(difference | (given[i] ^ expected));
-  }
-  return difference == 0;
-}
-
 // Authenticates the client, or replies the error and notes the attempt.
 bool Authenticate(Context& ctx, std::string_view user, std::string_view password) {
   EngineContext& ec = EngineContext::Of(ctx);
   engine::Client& client = ec.client();
   const engine::Settings& settings = ec.engine().settings();
   if (user == "default" &&
-      (settings.requirepass.empty() || SameSecret(password, settings.requirepass))) {
+      (settings.requirepass.empty() || base::SameSecret(password, settings.requirepass))) {
     client.authenticated = true;
     client.user = "default";
+    client.rate_generation = 0;
     return true;
   }
   AclLogEntry entry;
@@ -162,6 +154,7 @@ void Reset(Context& ctx) {
   ec.engine().ResetClient(ec.lane(), ec.client());
   ec.client().authenticated = ec.engine().settings().requirepass.empty();
   ec.client().user = "default";
+  ec.client().rate_generation = 0;
   ctx.reply().set_resp(ec.client().resp);
   ctx.reply().Simple("RESET");
 }

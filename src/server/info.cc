@@ -38,6 +38,7 @@ constexpr Section kSections[] = {
     {"latencystats", "Latencystats", info::LatencystatsSection, false, false},
     {"cluster", "Cluster", info::ClusterSection, true, false},
     {"sava", "Sava", info::SavaSection, false, false},
+    {"ratelimit", "Ratelimit", info::RatelimitSection, false, false},
     {"keyspace", "Keyspace", info::KeyspaceSection, true, false},
 };
 

@@ -58,6 +58,7 @@ void ErrorstatsSection(Writer& out);
 void LatencystatsSection(Writer& out);
 void ClusterSection(Writer& out);
 void SavaSection(Writer& out);
+void RatelimitSection(Writer& out);
 void KeyspaceSection(Writer& out);
 
 }  // namespace sava::server::info

@@ -101,6 +101,36 @@ void StatsSection(Writer& out) {
   out.Fields({"reply_buffer_shrinks", "reply_buffer_expands"}, "0");
   out.Field("acl_access_denied_auth", out.server.acl_log().denied());
   out.Fields({"acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"}, "0");
+  out.Field("ratelimit_refused", out.Total(&LaneStats::ratelimit_refused));
+}
+
+// The server's own limiter: the buckets that refused most, at most a hundred of them.
+void RatelimitSection(Writer& out) {
+  constexpr size_t kShown = 100;
+  struct Row {
+    std::string key;
+    engine::RateBucket::Figures figures;
+  };
+  std::vector<Row> rows;
+  for (const auto& bucket : out.engine.limiter().All()) {
+    rows.push_back({bucket->key(), bucket->Look(out.now_ms)});
+  }
+  std::ranges::sort(rows, [](const Row& a, const Row& b) {
+    if (a.figures.refused != b.figures.refused) return a.figures.refused > b.figures.refused;
+    return a.key < b.key;
+  });
+  out.Field("ratelimit_enabled", out.engine.limiter().enabled() ? 1 : 0);
+  out.Field("ratelimit_refused", out.Total(&LaneStats::ratelimit_refused));
+  out.Field("ratelimit_buckets", rows.size());
+  for (size_t i = 0; i < rows.size() && i < kShown; ++i) {
+    const engine::RateBucket::Figures& figures = rows[i].figures;
+    out.Line(
+        "bucket{}:key={},algorithm={},limit={},period_ms={},burst={},remaining={},allowed={},"
+        "refused={}",
+        i, rows[i].key, types::RateAlgorithmName(figures.rule.algorithm), figures.rule.limit,
+        figures.rule.period_ms, figures.rule.capacity, figures.remaining, figures.allowed,
+        figures.refused);
+  }
 }
 
 void CommandstatsSection(Writer& out) {

@@ -7,41 +7,65 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
+#include "http/problem.h"
+#include "protocol/http_response.h"
+#include "protocol/reply.h"
 #include "server/server.h"
 
 namespace sava::server {
 
 namespace {
 
-constexpr std::string_view kRefused = "-ERR max number of clients reached\r\n";
+constexpr std::string_view kFull = "max number of clients reached";
 constexpr std::string_view kDenied =
-    "-DENIED Sava is running in protected mode because protected mode is enabled and no password "
-    "is set for the default user. In this mode connections are only accepted from the loopback "
-    "interface. To connect from other machines set a password with requirepass (CONFIG SET "
-    "requirepass ... from this machine, or in the configuration file), or, if the port cannot be "
-    "reached from outside, disable protected mode with CONFIG SET protected-mode no.\r\n";
+    "Sava is running in protected mode because protected mode is enabled and no password is set "
+    "for the default user. In this mode connections are only accepted from the loopback interface. "
+    "To connect from other machines set a password with requirepass (CONFIG SET requirepass ... "
+    "from this machine, or in the configuration file), or, if the port cannot be reached from "
+    "outside, disable protected mode with CONFIG SET protected-mode no.";
 
-void Refuse(int fd, std::string_view text) {
-  if (send(fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
+void Refuse(const net::Accepted& accepted, std::string_view code, int status,
+            std::string_view why) {
+  protocol::OutBuffer out;
+  if (accepted.http) {
+    protocol::HttpResponse response;
+    http::Problem(&response, status, why);
+    protocol::HttpFraming framing;
+    framing.close = true;
+    protocol::WriteResponse(&out, response, framing);
+  } else {
+    protocol::Reply(&out, 2).Error(fmt::format("{} {}", code, why));
   }
-  close(fd);
+  const std::string_view text = out.Since(0);
+  if (send(accepted.fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
+  }
+  close(accepted.fd);
+}
+
+// "127.0.0.1:6379", "[::1]:6379"
+std::string AddressText(const std::string& address, int64_t port) {
+  const bool colons = address.find(':') != std::string::npos && address != "::*";
+  return fmt::format(fmt::runtime(colons ? "[{}]:{}" : "{}:{}"), address, port);
 }
 
 }  // namespace
 
 class Loops::Listener final : public net::Source {
  public:
-  Listener(Loops* owner, int fd) : fd_(fd), owner_(owner) {}
+  Listener(Loops* owner, int fd, bool http) : fd_(fd), http_(http), owner_(owner) {}
   ~Listener() override {
     if (fd_ >= 0) close(fd_);
   }
   void OnEvents(uint32_t events) override {
     static_cast<void>(events);
-    owner_->Accept(fd_);
+    owner_->Accept(*this);
   }
   int fd() const { return fd_; }
+  bool http() const { return http_; }
   void Shut() {
     close(fd_);
     fd_ = -1;
@@ -49,12 +73,13 @@ class Loops::Listener final : public net::Source {
 
  private:
   int fd_;
+  const bool http_;
   Loops* const owner_;
 };
 
 Loops::Loops(Server* server) : server_(*server) {
   for (auto& lane : server->engine().lanes()) {
-    loops_.push_back(std::make_unique<RespLoop>(server, lane.get()));
+    loops_.push_back(std::make_unique<EventLoop>(server, lane.get()));
   }
 }
 
@@ -70,20 +95,30 @@ base::Status Loops::Listen(const engine::Settings& settings) {
   const auto open = [this](const std::string& text) {
     return std::find(addresses_.begin(), addresses_.end(), text) != addresses_.end();
   };
-  for (const std::string& entry : settings.bind) {
-    if (settings.port == 0) break;
+  const auto want = [&](const std::string& entry, int64_t port, bool http) -> base::Status {
     const bool optional = entry.starts_with('-');
     const std::string address = optional ? entry.substr(1) : entry;
-    const std::string text = address.find(':') != std::string::npos && address != "::*"
-                                 ? fmt::format("[{}]:{}", address, settings.port)
-                                 : fmt::format("{}:{}", address, settings.port);
+    const std::string text = (http ? "http://" : "") + AddressText(address, port);
     if (open(text)) {
       wanted.push_back({text, nullptr});
-      continue;
+      return {};
     }
-    auto fd = net::ListenTcp(address, static_cast<int>(settings.port), backlog);
-    if (!fd && !optional) return base::Error{fd.error()};
-    if (fd) wanted.push_back({text, std::make_unique<Listener>(this, *fd)});
+    auto fd = net::ListenTcp(address, static_cast<int>(port), backlog);
+    if (fd) {
+      wanted.push_back({text, std::make_unique<Listener>(this, *fd, http)});
+    } else if (!optional) {
+      return base::Error{http ? fd.error() + " (for HTTP: another --http-port, or 0 for none)"
+                              : fd.error()};
+    }
+    return {};
+  };
+  for (const std::string& entry : settings.bind) {
+    if (settings.port == 0) break;
+    if (base::Status status = want(entry, settings.port, false); !status) return status;
+  }
+  for (const std::string& entry : settings.http_bind) {
+    if (settings.http_port == 0) break;
+    if (base::Status status = want(entry, settings.http_port, true); !status) return status;
   }
   if (!settings.unixsocket.empty()) {
     const std::string text = "unix:" + settings.unixsocket;
@@ -92,7 +127,7 @@ base::Status Loops::Listen(const engine::Settings& settings) {
     } else {
       auto fd = net::ListenUnix(settings.unixsocket, settings.unixsocketperm, backlog);
       if (!fd) return base::Error{fd.error()};
-      wanted.push_back({text, std::make_unique<Listener>(this, *fd)});
+      wanted.push_back({text, std::make_unique<Listener>(this, *fd, false)});
       unix_path_ = settings.unixsocket;
     }
   }
@@ -120,23 +155,25 @@ base::Status Loops::Listen(const engine::Settings& settings) {
   return {};
 }
 
-void Loops::Accept(int fd) {
+void Loops::Accept(const Listener& listener) {
   for (int i = 0; i < 256; ++i) {
     int error = 0;
-    net::Accepted accepted = net::Accept(fd, &error);
+    net::Accepted accepted = net::Accept(listener.fd(), &error);
+    accepted.http = listener.http();
     if (accepted.fd < 0) {
-      if (error != 0) spdlog::warn("Accepting client connection: {}", strerror(error));
+      if (error != 0 && !server_.shutting_down())
+        spdlog::warn("Accepting client connection: {}", strerror(error));
       return;
     }
     const LoopLimits& limits = server_.limits();
     if (server_.client_count() >= limits.maxclients.load(std::memory_order_relaxed)) {
       server_.engine().lanes()[0]->stats.rejected_connections.Add();
-      Refuse(accepted.fd, kRefused);
+      Refuse(accepted, "ERR", 503, kFull);
       continue;
     }
     if (!accepted.local && limits.refuse_strangers.load(std::memory_order_relaxed)) {
       server_.engine().lanes()[0]->stats.rejected_connections.Add();
-      Refuse(accepted.fd, kDenied);
+      Refuse(accepted, "DENIED", 403, kDenied);
       continue;
     }
     server_.client_counter().fetch_add(1, std::memory_order_relaxed);
@@ -147,7 +184,7 @@ void Loops::Accept(int fd) {
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
     accepted.id = server_.engine().NewClientId();
-    RespLoop* target = loops_[0].get();
+    EventLoop* target = loops_[0].get();
     for (auto& loop : loops_) {
       if (loop->connection_count() < target->connection_count()) target = loop.get();
     }
@@ -160,9 +197,28 @@ void Loops::Start() {
   started_ = true;
 }
 
+void Loops::Drain() {
+  for (auto& listener : listeners_) {
+    loops_[0]->loop().Remove(listener->fd());
+    shutdown(listener->fd(), SHUT_RDWR);
+  }
+  for (auto& loop : loops_) loop->Drain();
+  using std::chrono::steady_clock;
+  const auto deadline =
+      steady_clock::now() +
+      std::chrono::seconds(server_.limits().shutdown_timeout.load(std::memory_order_relaxed));
+  const auto drained = [this] {
+    return std::ranges::all_of(loops_, [](const auto& loop) { return loop->drained(); });
+  };
+  while (!drained() && steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void Loops::Stop() {
   if (!started_) return;
   started_ = false;
+  Drain();
   for (auto& loop : loops_) loop->Stop();
   for (auto& loop : loops_) loop->Join();
   listeners_.clear();

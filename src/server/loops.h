@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "engine/settings.h"
-#include "server/resp_loop.h"
+#include "server/event_loop.h"
 
 namespace sava::server {
 
@@ -20,18 +20,20 @@ class Loops {
   // Opens the listening sockets of the settings; closes the earlier ones when all could be opened.
   base::Status Listen(const engine::Settings& settings);
   void Start();
-  // Stops taking connections, ends the threads, closes everything.
+  // Stops taking connections, lets HTTP requests that have begun end, ends the threads, closes
+  // everything.
   void Stop();
-  std::vector<std::unique_ptr<RespLoop>>& all() { return loops_; }
+  std::vector<std::unique_ptr<EventLoop>>& all() { return loops_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:
   class Listener;
 
-  void Accept(int fd);
+  void Accept(const Listener& listener);
+  void Drain();
 
   Server& server_;
-  std::vector<std::unique_ptr<RespLoop>> loops_;
+  std::vector<std::unique_ptr<EventLoop>> loops_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Listener>> retired_;
   std::vector<std::string> addresses_;

@@ -71,6 +71,7 @@ void LoopLimits::Load(const engine::Settings& settings) {
   timeout.store(settings.timeout);
   keepalive.store(settings.tcp_keepalive);
   hz.store(settings.hz > 0 ? settings.hz : 10);
+  shutdown_timeout.store(settings.shutdown_timeout);
   maxclients.store(static_cast<size_t>(settings.maxclients));
   refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
 }
@@ -108,7 +109,7 @@ Server::~Server() {
 void Server::ApplyHooks() {
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
-       "tcp-keepalive", "hz", "requirepass", "protected-mode"},
+       "tcp-keepalive", "hz", "shutdown-timeout", "requirepass", "protected-mode"},
       [this](const engine::Settings& now) {
         limits_.Load(now);
         return base::Status();
@@ -143,6 +144,15 @@ void Server::ApplyHooks() {
     if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
     return {};
   });
+  config_->OnChange({"ratelimit-enabled", "ratelimit-default", "ratelimit-user", "ratelimit-ip",
+                     "ratelimit-exempt", "ratelimit-key-prefix"},
+                    [this](const engine::Settings& now) -> base::Status {
+                      if (base::Status status = engine_->limiter().Check(now); !status) {
+                        return status;
+                      }
+                      engine_->limiter().Configure(now);
+                      return {};
+                    });
   config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
     static constexpr spdlog::level::level_enum kLevels[] = {
         spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
@@ -182,11 +192,16 @@ base::Status Server::OpenFiles() {
 
 base::Status Server::Open() {
   if (base::Status status = OpenFiles(); !status) return status;
+  if (base::Status status = engine_->limiter().Check(config_->settings()); !status) {
+    return base::Error{"ratelimit-exempt: " + status.error()};
+  }
+  engine_->limiter().Configure(config_->settings());
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   prctl(PR_SET_THP_DISABLE, config_->settings().disable_thp ? 1 : 0, 0, 0, 0);
   loops_ = std::make_unique<Loops>(this);
   if (base::Status status = loops_->Listen(config_->settings()); !status) return status;
-  if (config_->settings().port == 0 && config_->settings().unixsocket.empty()) {
+  if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
+      config_->settings().http_port == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};
   }
   signal_pipe.store(shutdown_pipe_[1]);
@@ -306,6 +321,7 @@ void Server::ResetStats() {
                                      &stats.output_limit_disconnections,
                                      &stats.query_limit_disconnections,
                                      &stats.published,
+                                     &stats.ratelimit_refused,
                                      &stats.parked,
                                      &stats.compacted,
                                      &stats.expire_cycles_capped,

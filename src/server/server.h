@@ -55,6 +55,7 @@ struct LoopLimits {
   std::atomic<int64_t> timeout{0};
   std::atomic<int64_t> keepalive{300};
   std::atomic<int64_t> hz{10};
+  std::atomic<int64_t> shutdown_timeout{10};  // seconds
   std::atomic<size_t> maxclients{10000};
   std::atomic<bool> refuse_strangers{true};  // protected mode without a password
 

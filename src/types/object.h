@@ -22,11 +22,13 @@ class Object;
 // One per type, static.
 struct TypeInfo {
   std::string_view name;  // what TYPE answers
-  // The RDB value types this type can read; the first is the one it writes.
+  // The RDB value types this type can read; the first is the one it writes. A native type has only
+  // kRdbModule, and a module id.
   const uint8_t* rdb_types;
   size_t rdb_type_count;
   // Reads a value of one of its RDB types; nullptr when the bytes are not a valid value.
   std::unique_ptr<Object> (*load)(uint8_t rdb_type, Reader& in);
+  uint64_t module_id = 0;
 };
 
 class Object {
@@ -44,16 +46,30 @@ class Object {
   // Bytes held, looking at no more than `samples` elements (0: all).
   virtual size_t MemoryUsage(size_t samples) const = 0;
   virtual std::unique_ptr<Object> Copy() const = 0;
-  // Writes the RDB type byte's body (not the type byte itself).
+  // Save writes what follows this type byte; of a native type that begins with the module id, which
+  // load does not get to see again.
   virtual uint8_t rdb_type() const = 0;
   virtual void Save(Writer& out) const = 0;
   // Calls `add` for every element in a canonical form: equal values give equal calls.
   virtual void Digest(const std::function<void(std::string_view)>& add) const = 0;
-  // Releases at most `budget` elements; true when nothing is left to release.
-  virtual bool FreeStep(size_t budget) {
+
+  // ---- saving a large value while it changes ----
+  // Whether it is to be saved in pieces rather than by Save.
+  virtual bool large() const { return false; }
+  // Saves the value as it is now. Its bytes come in pieces: some at once, some by SavePieces, some
+  // by later changes of the value, each before it changes what was not saved yet. Together, in the
+  // order in which `sink` gets them, they are what Save writes or an equivalent of it.
+  using PieceSink = std::function<void(std::string_view bytes)>;
+  virtual void BeginCut(PieceSink sink, bool refer) {
+    static_cast<void>(sink);
+    static_cast<void>(refer);
+  }
+  // Hands on some `budget` bytes; true when all is saved.
+  virtual bool SavePieces(size_t budget) {
     static_cast<void>(budget);
     return true;
   }
+  virtual void AbortCut() {}
 };
 
 }  // namespace sava::types

@@ -51,6 +51,14 @@ T NumberFrom(std::string_view bytes) {
 
 // ---- Writer ----
 
+uint64_t ModuleId(std::string_view name, unsigned version) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  uint64_t id = 0;
+  for (const char c : name) id = (id << 6) | kAlphabet.find(c);
+  return (id << 10) | version;
+}
+
 Writer::Writer(std::string* out, bool compress)
     : out_(out), start_(out->size()), compress_(compress) {}
 

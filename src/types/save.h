@@ -23,6 +23,8 @@ namespace sava::types {
 
 // Value types of the format that this folder knows without a TypeInfo.
 inline constexpr uint8_t kRdbString = 0;
+// Native types are module values to Redis: the type byte, the module id, items, an end mark.
+inline constexpr uint8_t kRdbModule = 7;
 // The version DUMP writes (Redis 7.0), and the newest whose payloads are understood.
 inline constexpr uint16_t kRdbVersion = 10;
 inline constexpr uint16_t kRdbNewestVersion = 12;
@@ -35,6 +37,12 @@ enum class ModuleOpcode : uint8_t {
   kDouble = 4,
   kString = 5,
 };
+
+// The id of a module type: nine characters and a version up to 1023.
+// REQUIRES: name has nine characters of A-Z a-z 0-9 - _.
+uint64_t ModuleId(std::string_view name, unsigned version);
+
+class SavedDictionary;
 
 class Writer {
  public:
@@ -51,6 +59,10 @@ class Writer {
   // Bytes written so far, those not handed on yet included.
   uint64_t written() const { return handed_on_ + out_->size() - start_; }
   void Flush();
+
+  // Whether values may refer to the member dictionary, which the file then holds once.
+  bool refers() const { return refers_; }
+  void set_refers(bool refers) { refers_ = refers; }
 
   void Raw(std::string_view bytes);
   void Byte(uint8_t value);
@@ -83,6 +95,7 @@ class Writer {
   size_t start_ = 0;
   uint64_t handed_on_ = 0;
   bool compress_;
+  bool refers_ = false;
 };
 
 class Reader {
@@ -97,6 +110,10 @@ class Reader {
     rest_ = {};
   }
   size_t remaining() const { return rest_.size(); }
+
+  // The file's member dictionary, when it has one.
+  const SavedDictionary* dictionary() const { return dictionary_; }
+  void set_dictionary(const SavedDictionary* dictionary) { dictionary_ = dictionary; }
 
   std::string_view Raw(size_t size);
   uint8_t Byte();
@@ -129,6 +146,7 @@ class Reader {
   std::string_view Decompressed(std::string* scratch);
 
   std::string_view rest_;
+  const SavedDictionary* dictionary_ = nullptr;
   bool ok_ = true;
 };
 

@@ -2,11 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "types/afc.h"
 #include "types/save.h"
 
 namespace sava::types {
 
 base::Status TypeRegistry::Add(const TypeInfo& info) {
+  if (info.module_id != 0) {
+    if (const TypeInfo* other = FindModule(info.module_id); other != nullptr && other != &info) {
+      return base::Error{
+          fmt::format("types {} and {} have the same module id", other->name, info.name)};
+    }
+    modules_.push_back(&info);
+    return {};
+  }
   for (size_t i = 0; i < info.rdb_type_count; ++i) {
     const uint8_t id = info.rdb_types[i];
     if (id == kRdbString) {
@@ -19,6 +28,29 @@ base::Status TypeRegistry::Add(const TypeInfo& info) {
   }
   for (size_t i = 0; i < info.rdb_type_count; ++i) types_[info.rdb_types[i]] = &info;
   return {};
+}
+
+const TypeInfo* TypeRegistry::FindModule(uint64_t id) const {
+  for (const TypeInfo* info : modules_) {
+    if (info->module_id == id) return info;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Object> TypeRegistry::Load(uint8_t rdb_type, Reader& in) const {
+  const TypeInfo* info = rdb_type == kRdbModule ? FindModule(in.Length()) : Find(rdb_type);
+  if (info == nullptr) return nullptr;
+  std::unique_ptr<Object> object = info->load(rdb_type, in);
+  return in.ok() ? std::move(object) : nullptr;
+}
+
+const TypeRegistry& AllTypes() {
+  static const TypeRegistry registry = [] {
+    TypeRegistry all;
+    static_cast<void>(all.Add(Afc::Type()));
+    return all;
+  }();
+  return registry;
 }
 
 }  // namespace sava::types

@@ -28,6 +28,7 @@ MODULES = [
     "directed_tests",
     "differential",
     "dump_tests",
+    "afc_tests",
     "transactions_tests",
     "expiry_tests",
     "pubsub_tests",
@@ -40,6 +41,8 @@ MODULES = [
     "lifecycle_tests",
     "concurrency_tests",
     "clients_tests",
+    "http_tests",
+    "bench_command_tests",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

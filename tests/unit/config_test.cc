@@ -281,6 +281,12 @@ TEST(ConfigTable, KnowsEveryNameOfRedisAndItsOwn) {
   EXPECT_EQ(values.erase("threads"), 1U);
   EXPECT_EQ(values.erase("http-port"), 1U);
   EXPECT_EQ(values.erase("http-bind"), 1U);
+  for (const char* name : {"http-hosts", "http-max-header", "http-max-body", "http-timeout",
+                           "http-idle-timeout", "associations-prefix", "associations-top", "ratelimit-enabled",
+                           "ratelimit-default", "ratelimit-user", "ratelimit-ip",
+                           "ratelimit-exempt", "ratelimit-key-prefix"}) {
+    EXPECT_EQ(values.erase(name), 1U) << name;
+  }
   for (const auto& [name, value] : values) ADD_FAILURE() << "a name nobody asked for: " << name;
 }
 
@@ -314,6 +320,13 @@ TEST(ConfigTable, DefaultsUsersSee) {
       {"threads", "0"},
       {"http-port", "7379"},
       {"http-bind", "127.0.0.1"},
+      {"http-hosts", ""},
+      {"http-max-header", "16384"},
+      {"http-max-body", "16777216"},
+      {"http-timeout", "30"},
+      {"http-idle-timeout", "60"},
+      {"associations-prefix", "assoc:"},
+      {"associations-top", "20"},
       {"save", "300 1 60 10000"},
       {"protected-mode", "yes"},
       {"appendonly", "no"},

@@ -1,0 +1,40 @@
+// The guard at the door: who may ask at all. Judges a request by its head alone, so that nobody can
+// make the server read a body it will not use.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "protocol/http_parser.h"
+#include "protocol/http_response.h"
+
+namespace sava::http {
+
+// What the routes need to know of the configuration.
+struct Site {
+  std::string_view password;           // empty: none is asked for
+  std::span<const std::string> hosts;  // names this server may be called by; "*": any
+  std::string_view associations_prefix = "assoc:";
+  int64_t associations_top = 20;
+};
+
+// A name that leads here: an address, localhost or one of the list, with or without a port. Any
+// other may be a web page's own name that has been pointed at this machine.
+bool IsOurHost(std::string_view host, std::span<const std::string> hosts);
+
+// Basic or Bearer with the password.
+bool KnowsPassword(std::string_view authorization, std::string_view password);
+
+// A write that a browser sends for a page of another site.
+bool IsCrossSite(const protocol::HttpRequest& request);
+
+// The media type without its parameters is this one.
+bool IsMediaType(std::string_view content_type, std::string_view wanted);
+
+// False with the problem in *response when the request is to be refused whatever it asks for.
+bool MayEnter(const protocol::HttpRequest& request, const Site& site,
+              protocol::HttpResponse* response);
+
+}  // namespace sava::http

@@ -1,0 +1,314 @@
+#include "server/event_loop.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "server/server.h"
+
+namespace sava::server {
+
+using engine::Client;
+
+namespace {
+
+constexpr size_t kKeepOutput = 16 * 1024;
+
+uint64_t ThreadCpuNanos() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+uint32_t Interest(const Connection& connection) {
+  return (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
+}
+
+}  // namespace
+
+EventLoop::EventLoop(Server* server, engine::Lane* lane)
+    : server_(*server),
+      engine_(server->engine()),
+      lane_(*lane),
+      loop_(this),
+      resp_(this),
+      http_(this) {
+  lane_.mailbox.set_wake([this] { loop_.Wake(); });
+}
+
+EventLoop::~EventLoop() {
+  while (!owned_.empty()) Close(*owned_.begin()->second);
+}
+
+void EventLoop::Start() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
+    last_cpu_nanos_ = ThreadCpuNanos();
+    loop_.Run();
+  });
+}
+
+void EventLoop::Stop() { loop_.Stop(); }
+
+void EventLoop::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+// ---- connections ----
+
+void EventLoop::Adopt(net::Accepted accepted) {
+  connections_.fetch_add(1, std::memory_order_relaxed);
+  {
+    std::lock_guard lock(incoming_mutex_);
+    incoming_.push_back(std::move(accepted));
+  }
+  loop_.Wake();
+}
+
+void EventLoop::Open(net::Accepted accepted) {
+  std::unique_ptr<Connection> connection =
+      accepted.http ? http_.NewConnection() : resp_.NewConnection();
+  Client& client = connection->client;
+  client.id = accepted.id;
+  client.fd = accepted.fd;
+  client.addr = std::move(accepted.peer);
+  client.laddr = std::move(accepted.self);
+  client.set(engine::kClientUnixSocket, accepted.unix_socket);
+  client.set(engine::kClientLocal, accepted.local);
+  client.created_ms = client.last_active_ms = engine_.clock().WallMillis();
+  // Over HTTP each request brings the password.
+  client.authenticated = accepted.http || engine_.settings().requirepass.empty();
+  engine_.AddClient(lane_, client);
+  loop_.Add(accepted.fd, EPOLLIN, connection.get());
+  owned_.emplace(&client, std::move(connection));
+}
+
+void EventLoop::Close(Connection& connection) {
+  if (connection.closed) return;
+  connection.closed = true;
+  connection.Closing();
+  Client& client = connection.client;
+  engine_.RemoveClient(lane_, client);
+  loop_.Remove(client.fd);
+  close(client.fd);
+  client.fd = -1;
+  connections_.fetch_sub(1, std::memory_order_relaxed);
+  server_.client_counter().fetch_sub(1, std::memory_order_relaxed);
+  const auto it = owned_.find(&client);
+  graveyard_.push_back(std::move(it->second));
+  owned_.erase(it);
+}
+
+// ---- writing ----
+
+bool EventLoop::OverOutputLimit(Connection& connection) {
+  Client& client = connection.client;
+  const size_t pending = client.out.pending();
+  if (pending == 0) {
+    client.soft_limit_since_ms = 0;
+    return false;
+  }
+  const LoopLimits::Output& limit =
+      server_.limits().output[client.subscribed()                  ? LoopLimits::kPubsub
+                              : client.has(engine::kClientMonitor) ? LoopLimits::kReplica
+                                                                   : LoopLimits::kNormal];
+  const uint64_t hard = limit.hard.load(std::memory_order_relaxed);
+  const uint64_t soft = limit.soft.load(std::memory_order_relaxed);
+  if (hard > 0 && pending > hard) return true;
+  if (soft == 0 || pending <= soft) {
+    client.soft_limit_since_ms = 0;
+    return false;
+  }
+  if (client.soft_limit_since_ms == 0) client.soft_limit_since_ms = lane_.now_ms;
+  return lane_.now_ms - client.soft_limit_since_ms >
+         limit.soft_seconds.load(std::memory_order_relaxed) * 1000;
+}
+
+void EventLoop::Flush(Connection& connection) {
+  Client& client = connection.client;
+  if (client.has(engine::kClientCloseNow)) {
+    Close(connection);
+    return;
+  }
+  while (!client.out.empty()) {
+    iovec vectors[64];
+    const size_t count = client.out.Gather(vectors, 64);
+    const ssize_t n = count == 1
+                          ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
+                          : writev(client.fd, vectors, static_cast<int>(count));
+    lane_.stats.writes.Add();
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN) break;
+      Close(connection);
+      return;
+    }
+    lane_.stats.net_output.Add(static_cast<uint64_t>(n));
+    client.net_output += static_cast<uint64_t>(n);
+    client.last_active_ms = lane_.now_ms;
+    client.out.Consume(static_cast<size_t>(n));
+  }
+  const bool wants = !client.out.empty();
+  if (wants != connection.wants_write) {
+    connection.wants_write = wants;
+    loop_.Change(client.fd, Interest(connection), &connection);
+  }
+  if (!wants) {
+    client.out.ReleaseIfEmpty(kKeepOutput);
+    if (client.has(engine::kClientCloseAfterReply)) {
+      Close(connection);
+      return;
+    }
+  }
+  if (OverOutputLimit(connection)) {
+    lane_.stats.output_limit_disconnections.Add();
+    spdlog::warn(
+        "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
+        client.id, client.addr, client.out.pending());
+    Close(connection);
+  }
+}
+
+void EventLoop::SetReading(Connection& connection, bool on) {
+  if (connection.wants_read == on) return;
+  connection.wants_read = on;
+  loop_.Change(connection.client.fd, Interest(connection), &connection);
+}
+
+// ---- rounds ----
+
+void EventLoop::DeliverMail() {
+  engine_.ReceiveMail(lane_);
+  while (!lane_.to_flush.empty()) {
+    std::vector<Client*> clients = std::exchange(lane_.to_flush, {});
+    for (Client* client : clients) {
+      const auto it = owned_.find(client);
+      if (it == owned_.end()) continue;
+      client->set(engine::kClientFlushQueued, false);
+      Flush(*it->second);
+    }
+  }
+}
+
+// Clients that may go on: their kept input is looked at again.
+void EventLoop::Resume() {
+  engine_.ResumeWaiting(lane_);
+  for (Client* client : std::exchange(lane_.resumed, {})) {
+    const auto it = owned_.find(client);
+    if (it != owned_.end()) it->second->Resume();
+  }
+  resp_.FinishRound();
+}
+
+void EventLoop::CheckIdle() {
+  http_.CheckTimes(lane_.now_ms);
+  if (server_.limits().timeout.load(std::memory_order_relaxed) <= 0) return;
+  std::vector<Connection*> idle;
+  for (auto& [client, connection] : owned_) {
+    const int64_t limit = connection->MaxIdle();
+    if (limit > 0 && lane_.now_ms - client->last_active_ms > limit * 1000) {
+      idle.push_back(connection.get());
+    }
+  }
+  for (Connection* connection : idle) Close(*connection);
+}
+
+void EventLoop::Drain() {
+  drain_wanted_.store(true, std::memory_order_release);
+  loop_.Wake();
+}
+
+// What clients have sent before they could know is read in one more round before idle connections
+// are closed.
+void EventLoop::CheckDrain() {
+  if (!draining_) {
+    draining_ = true;
+    http_.BeginDrain();
+    loop_.Wake();
+  } else if (http_.Drain() == 0) {
+    drained_.store(true, std::memory_order_release);
+  }
+}
+
+void EventLoop::BeforeRound() {
+  round_start_ = base::Ticks();
+  engine_.BeginRound(lane_);
+}
+
+// A millisecond of work is a round: mail, timers and new connections get their turn.
+bool EventLoop::Enough() { return base::Ticks() - round_start_ > round_limit_; }
+
+int EventLoop::BeforeWait() {
+  if (http_.has_more()) return 0;
+  const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
+  return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
+}
+
+void EventLoop::TakeArrivals() {
+  std::vector<net::Accepted> arrived;
+  {
+    std::lock_guard lock(incoming_mutex_);
+    arrived.swap(incoming_);
+  }
+  for (net::Accepted& accepted : arrived) Open(std::move(accepted));
+}
+
+void EventLoop::AfterRound() {
+  resp_.FinishRound();
+  if (http_.has_more()) http_.Continue();
+  DeliverMail();
+  TakeArrivals();
+  if (!lane_.waiting.empty()) Resume();
+  const int64_t now = now_ms_ = engine_.clock().WallMillis();
+  if (now >= next_upkeep_ms_) {
+    const bool more = engine_.Upkeep(lane_);
+    DeliverMail();
+    next_upkeep_ms_ = now + (more ? 5 : 1000 / server_.limits().hz.load(std::memory_order_relaxed));
+  }
+  if (lane_.index == 0 && now >= next_tick_ms_) {
+    server_.Tick();
+    next_tick_ms_ = now + 100;
+  }
+  if (now >= next_idle_check_ms_) {
+    CheckIdle();
+    next_idle_check_ms_ = now + 1000;
+  }
+  if (drain_wanted_.load(std::memory_order_relaxed)) CheckDrain();
+  graveyard_.clear();
+  next_resume_ms_ = engine_.NextResume(lane_);
+  engine_.EndRound(lane_);
+  MeasureRound();
+}
+
+// A round's length is what this thread worked, plus what it waited for locks and the gate: time in
+// which the kernel ran somebody else is not a stall of ours. Asking the kernel for the thread's own
+// time costs a system call, so short rounds are taken as they are by the clock, and a long one is
+// overestimated by what the short ones before it used, a millisecond at most.
+void EventLoop::MeasureRound() {
+  engine::LaneStats& stats = lane_.stats;
+  const auto wall =
+      static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) * nanos_per_tick_);
+  const uint64_t waited = std::exchange(lane_.waited_nanos, 0);
+  uint64_t nanos = wall;
+  unmeasured_nanos_ += wall;
+  if (unmeasured_nanos_ > 1000000) {
+    const uint64_t cpu = ThreadCpuNanos();
+    nanos = std::min(wall, cpu - last_cpu_nanos_ + waited);
+    stats.loop_busy_nanos.Add(cpu - last_cpu_nanos_);
+    last_cpu_nanos_ = cpu;
+    unmeasured_nanos_ = 0;
+  }
+  stats.loop_rounds.Add();
+  stats.loop.Record(nanos);
+  stats.loop_max_nanos.Max(nanos);
+  if (nanos > 5000000) stats.loop_over_5ms.Add();
+}
+
+}  // namespace sava::server

@@ -1,0 +1,97 @@
+// EventLoop: one thread and its connections, RESP and HTTP. A round is: what the ready connections
+// sent is read and run (resp_service.cc, http_service.cc), answers are written, then mail from
+// other threads, new connections, clients that had to wait, upkeep.
+//
+// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt and Wake.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/engine.h"
+#include "net/loop.h"
+#include "net/socket.h"
+#include "server/connection.h"
+#include "server/http_service.h"
+#include "server/resp_service.h"
+
+namespace sava::server {
+
+class Server;
+
+class EventLoop final : public net::Rounds {
+ public:
+  EventLoop(Server* server, engine::Lane* lane);
+  ~EventLoop() override;
+
+  void Start();
+  void Stop();
+  void Join();
+  // HTTP requests that have begun are finished, idle HTTP connections closed.
+  void Drain();
+  bool drained() const { return drained_.load(std::memory_order_acquire); }
+  void Adopt(net::Accepted accepted);
+  void Wake() { loop_.Wake(); }
+  size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
+  net::Loop& loop() { return loop_; }
+
+  // ---- for the services ----
+  Server& server() { return server_; }
+  engine::Engine& engine() { return engine_; }
+  engine::Lane& lane() { return lane_; }
+  // Sends what the socket takes; closes the connection when it is to end or has failed.
+  void Flush(Connection& connection);
+  void Close(Connection& connection);
+  // Whether it wants to hear that there is something to read.
+  void SetReading(Connection& connection, bool on);
+
+  int BeforeWait() override;
+  void BeforeRound() override;
+  bool Enough() override;
+  void AfterRound() override;
+
+ private:
+  void Open(net::Accepted accepted);
+  bool OverOutputLimit(Connection& connection);
+  void Resume();
+  void DeliverMail();
+  void TakeArrivals();
+  void CheckIdle();
+  void CheckDrain();
+  void MeasureRound();
+
+  Server& server_;
+  engine::Engine& engine_;
+  engine::Lane& lane_;
+  net::Loop loop_;
+  std::thread thread_;
+  std::unordered_map<engine::Client*, std::unique_ptr<Connection>> owned_;
+  std::atomic<size_t> connections_{0};
+  std::vector<std::unique_ptr<Connection>> graveyard_;
+  RespService resp_;
+  HttpService http_;
+
+  std::mutex incoming_mutex_;
+  std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_
+
+  std::atomic<bool> drain_wanted_{false};
+  std::atomic<bool> drained_{false};
+  bool draining_ = false;
+  int64_t next_upkeep_ms_ = 0;
+  int64_t next_tick_ms_ = 0;
+  int64_t next_idle_check_ms_ = 0;
+  int64_t next_resume_ms_ = 0;
+  int64_t now_ms_ = 0;  // when the last round ended
+  uint64_t round_start_ = 0;
+  uint64_t last_cpu_nanos_ = 0;
+  uint64_t unmeasured_nanos_ = 0;
+  const double nanos_per_tick_ = 1000.0 / base::TicksPerMicro();
+  const uint64_t round_limit_ = static_cast<uint64_t>(1000 * base::TicksPerMicro());
+};
+
+}  // namespace sava::server

@@ -2,7 +2,7 @@
 
 Shapes are associators × members each. The load comes from sava_load_associations, which sends the
 same pairs as AFC.ADD to Sava and as ZINCRBY to Redis. A figure per association is the growth of the
-resident set since the empty server; members are counted 1 to 5 times, as the document's client does.
+resident set since the empty server; members are counted 1 to 5 times, as by the document's client.
 In process, without a server, sava_bench_afc compares increments of small and of large counters.
 """
 

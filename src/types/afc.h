@@ -16,9 +16,10 @@
 //   window      only recent occurrences count: all of the last `window`, nothing older than twice
 //               that (two generations). With maxlen each generation is bounded.
 //
-// Time is Unix milliseconds, given by the caller; a clock that steps back is taken to stand still.
-// Thread safety: as every Object, used under its owner's lock; the members of large and of
-// similar counters live in the process-wide MemberDictionary, which has its own locks.
+// Time is Unix milliseconds, given by the caller. A moment before the beginning (of the decay, of
+// the current generation) counts as the beginning. Thread safety: as every Object, used under its
+// owner's lock; the members of large and of similar counters live in the process-wide
+// MemberDictionary, which has its own locks.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +83,7 @@ class Afc final : public Object {
   bool large() const override {
     return list_.indexed() || (windowed() && extra_->previous.indexed());
   }
-  void BeginCut(PieceSink sink, bool refer) override;
+  void BeginCut(const PieceSink& sink, bool refer) override;
   bool SavePieces(size_t budget) override;
   void AbortCut() override;
 

@@ -101,7 +101,7 @@ std::unique_ptr<Object> Afc::Load(uint8_t /*rdb_type*/, Reader& in) {
 // The current list first, the one before it after that: until its turn comes that one does not
 // change, because whatever would change it finishes the snapshot first.
 
-void Afc::BeginCut(PieceSink sink, bool refer) {
+void Afc::BeginCut(const PieceSink& sink, bool refer) {
   if (extra_ == nullptr) extra_ = std::make_unique<Extra>();
   std::string head;
   {
@@ -110,7 +110,7 @@ void Afc::BeginCut(PieceSink sink, bool refer) {
     SaveOptions(out);
   }
   sink(head);
-  extra_->sink = std::move(sink);
+  extra_->sink = sink;
   extra_->refer = refer;
   extra_->saving_previous = false;
   list_.BeginCut(extra_->sink, refer);

@@ -73,7 +73,7 @@ class ChunkReader {
     memcpy(&score, p_, sizeof(score));
     p_ += sizeof(score);
     if (!(score >= 0 && score <= kMaxScore)) p_ = nullptr;
-    return score;
+    return ok() ? score : 0;
   }
   KeptMember Record() {
     KeptMember member;
@@ -309,7 +309,8 @@ bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_
   };
   const uint64_t first = in.ModuleUnsigned();
   const uint64_t block_count = in.ModuleUnsigned();
-  if (!in.ok() || block_count > in.remaining()) return false;
+  // A block takes four bytes at least: its opcode and length, its number, its count.
+  if (!in.ok() || block_count > in.remaining() / 4) return false;
   std::vector<std::vector<Loaded>> blocks(block_count);
   const auto release = [&] {
     for (const auto& block : blocks) {

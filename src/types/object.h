@@ -60,7 +60,7 @@ class Object {
   // by later changes of the value, each before it changes what was not saved yet. Together, in the
   // order in which `sink` gets them, they are what Save writes or an equivalent of it.
   using PieceSink = std::function<void(std::string_view bytes)>;
-  virtual void BeginCut(PieceSink sink, bool refer) {
+  virtual void BeginCut(const PieceSink& sink, bool refer) {
     static_cast<void>(sink);
     static_cast<void>(refer);
   }

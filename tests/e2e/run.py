@@ -25,6 +25,7 @@ import harness  # noqa: E402
 MODULES = [
     "protocol_tests",
     "limits_tests",
+    "rate_limit_tests",
     "directed_tests",
     "differential",
     "dump_tests",

@@ -119,6 +119,7 @@ TEST(AfcConcurrency, SharedMembersLiveAsLongAsTheyAreCounted) {
   constexpr int kKeys = 40;
   // Counters with the same members come and go; every answer is a member somebody could have added.
   std::vector<std::string> members;
+  members.reserve(50);
   for (int i = 0; i < 50; ++i) members.push_back(types::UuidName(i));
   OnLanes(test, [&members](TestClient& client, size_t lane) {
     std::mt19937 random(static_cast<unsigned>(lane) + 20);

@@ -281,10 +281,10 @@ TEST(ConfigTable, KnowsEveryNameOfRedisAndItsOwn) {
   EXPECT_EQ(values.erase("threads"), 1U);
   EXPECT_EQ(values.erase("http-port"), 1U);
   EXPECT_EQ(values.erase("http-bind"), 1U);
-  for (const char* name : {"http-hosts", "http-max-header", "http-max-body", "http-timeout",
-                           "http-idle-timeout", "associations-prefix", "associations-top", "ratelimit-enabled",
-                           "ratelimit-default", "ratelimit-user", "ratelimit-ip",
-                           "ratelimit-exempt", "ratelimit-key-prefix"}) {
+  for (const char* name :
+       {"http-hosts", "http-max-header", "http-max-body", "http-timeout", "http-idle-timeout",
+        "associations-prefix", "associations-top", "ratelimit-enabled", "ratelimit-default",
+        "ratelimit-user", "ratelimit-ip", "ratelimit-exempt", "ratelimit-key-prefix"}) {
     EXPECT_EQ(values.erase(name), 1U) << name;
   }
   for (const auto& [name, value] : values) ADD_FAILURE() << "a name nobody asked for: " << name;

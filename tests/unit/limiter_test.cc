@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "engine/engine_context.h"
 #include "engine_fixture.h"
 #include "server/config.h"
 
@@ -36,7 +37,7 @@ TEST(Limiter, RefusesWhenNothingIsLeftAndRefillsAfterThePeriod) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Run({"GET", "k"}), "$-1\r\n");
   EXPECT_EQ(client.Run({"GET", "k"}), Refused(60'001));
   EXPECT_EQ(client.Run({"NOSUCH"}), Refused(60'001)) << "unknown commands count too";
-  EXPECT_EQ(client.Run({"DBSIZE"}), ":0\r\n") << "exempt";
+  EXPECT_EQ(client.Run({"DBSIZE"}), ":1\r\n") << "exempt; the one key is the bucket";
   test.clock.AdvanceMillis(60'001);
   EXPECT_EQ(client.Run({"GET", "k"}), "$-1\r\n");
   EXPECT_EQ(test.engine.Total(&LaneStats::ratelimit_refused), 2U);
@@ -126,13 +127,21 @@ TEST(Limiter, ATransactionPaysWhenItIsQueued) {
 TEST(Limiter, TheBucketIsAKeyThatIsWrittenInTime) {
   LimitedEngine test(1);
   TestClient client(test, 0);
+  const auto stored = [&] {
+    return std::string(client.lane.context->Glance(0, "__rl:default").bytes);
+  };
   client.Run({"GET", "k"});
-  EXPECT_EQ(client.Run({"DBSIZE"}), ":0\r\n");
+  test.engine.Upkeep(client.lane);
+  EXPECT_EQ(stored(), "1700000000000 2");
+  client.Run({"GET", "k"});
+  EXPECT_EQ(stored(), "1700000000000 2") << "not yet";
   test.clock.AdvanceMillis(100);
   test.engine.Upkeep(client.lane);
-  EXPECT_EQ(client.Run({"DBSIZE"}), ":1\r\n");
-  EXPECT_EQ(client.Run({"GET", "__rl:default"}), "$15\r\n1700000000000 1\r\n")
+  EXPECT_EQ(stored(), "1700000000000 1");
+  EXPECT_EQ(client.Run({"GET", "__rl:default"}), "$15\r\n1700000000000 0\r\n")
       << "and at once for a command that names it";
+  test.settings.ratelimit_enabled = false;
+  test.engine.limiter().Configure(test.settings);
   EXPECT_EQ(client.Run({"PTTL", "__rl:default"}), ":59901\r\n");
 }
 

@@ -7,7 +7,12 @@
 #include <rapidcheck/gtest.h>
 
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
+
+#include "../../fuzz/rate_limit_property.h"
 
 namespace sava::types {
 namespace {
@@ -315,6 +320,20 @@ TEST(BucketText, EverythingElseIsRefused) {
   for (int i = 1; i < 32; ++i) many += " 1 1";
   EXPECT_TRUE(Parses(RateAlgorithm::kSliding, many));
   EXPECT_FALSE(Parses(RateAlgorithm::kSliding, many + " 1 1"));
+}
+
+TEST(BucketText, TheFuzzCorpusHoldsItsProperty) {
+  const std::filesystem::path corpus =
+      std::filesystem::path(SAVA_SOURCE_DIR) / "fuzz/corpus/rate_limit";
+  int replayed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
+    EXPECT_EQ(CheckBucketText(bytes), "") << entry.path();
+    ++replayed;
+  }
+  EXPECT_GE(replayed, 10);
 }
 
 // ---- the edge ----

@@ -175,6 +175,19 @@ void RemAt(Context& context) {
   if (BoundedArg(context, 2, 0, kMaxTime, &time)) RemoveMembers(context, 3, time);
 }
 
+void Drop(Context& context) {
+  const std::string_view key = context.arg(1);
+  Afc* afc = nullptr;
+  if (!FindAfc(context, key, Access::kWrite, &afc)) return;
+  if (afc != nullptr) {
+    context.Delete(key);
+    context.Effect({"DEL", key});
+    context.Changed();
+    context.Notify(kNotifyGeneric, "del", key);
+  }
+  context.reply().Int(afc != nullptr ? 1 : 0);
+}
+
 using Counts = std::vector<std::pair<std::string, uint64_t>>;
 
 // All of a counter, most frequent first.
@@ -394,7 +407,7 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom | kFast,
      .keys = {KeyAt(1, kKeyRw | kKeyInsert)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Counts one more occurrence of each member; makes the counter when it is missing.",
      .complexity = "O(M) where M is the number of members given",
      .arguments = "key member:string [member:string ...]",
@@ -406,7 +419,7 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom | kFast,
      .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Counts several more occurrences of a member.",
      .complexity =
          "O(1) for small increments, else O(G) where G is the number of different counts passed",
@@ -419,7 +432,7 @@ const CommandSpec kRows[] = {
      .flags = kReadonly,
      .keys = {kReadKey},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Gets the most frequent members, the most frequent first.",
      .complexity = "O(K) where K is the number of members returned",
      .arguments = "key k:integer [WITHCOUNTS]",
@@ -432,7 +445,7 @@ const CommandSpec kRows[] = {
      .flags = kReadonly | kFast,
      .keys = {kReadKey},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Tells how often members occurred.",
      .complexity = "O(M) where M is the number of members given",
      .arguments = "key member:string [member:string ...]",
@@ -444,7 +457,7 @@ const CommandSpec kRows[] = {
      .flags = kReadonly | kFast,
      .keys = {kCardKey},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Tells how many members a counter has.",
      .complexity = "O(1)",
      .arguments = "key",
@@ -456,7 +469,7 @@ const CommandSpec kRows[] = {
      .flags = kReadonly | kFast,
      .keys = {kCardKey},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Tells how many occurrences a counter has counted.",
      .complexity = "O(1)",
      .arguments = "key",
@@ -468,19 +481,31 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kFast,
      .keys = {KeyAt(1, kKeyRw | kKeyDelete)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Forgets members, and the key when none is left.",
      .complexity = "O(M) where M is the number of members given",
      .arguments = "key member:string [member:string ...]",
      .reply = "integer: how many were removed",
      .example = "AFC.REM assoc:alice books"},
+    {.name = "afc.drop",
+     .handler = Drop,
+     .arity = 2,
+     .flags = kWrite | kFast,
+     .keys = {KeyAt(1, kKeyRm | kKeyDelete)},
+     .group = "afc",
+     .since = "0.1.0",
+     .summary = "Forgets a counter; a key of another type is left alone.",
+     .complexity = "O(1); what it held is freed elsewhere",
+     .arguments = "key",
+     .reply = "integer: 1 when there was a counter, else 0",
+     .example = "AFC.DROP assoc:alice"},
     {.name = "afc.merge",
      .handler = Merge,
      .arity = -3,
      .flags = kWrite | kDenyOom,
      .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyInsert), KeysFrom(2, 1, kKeyRo | kKeyAccess)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Adds all counts of other counters to a counter.",
      .complexity = "O(N) where N is the number of members of all sources",
      .arguments = "destination:key source:key [source:key ...]",
@@ -492,7 +517,7 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom | kFast,
      .keys = {KeyAt(1, kKeyOw | kKeyInsert)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Makes an empty counter with a bound, with decay or with a window.",
      .complexity = "O(1)",
      .arguments = "key [MAXLEN maxlen:integer] [HALFLIFE halflife:integer | WINDOW window:integer] "
@@ -505,7 +530,7 @@ const CommandSpec kRows[] = {
      .flags = kReadonly | kFast,
      .keys = {kCardKey},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Tells a counter's size, layout and options.",
      .complexity = "O(1)",
      .arguments = "key",
@@ -517,7 +542,7 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kDenyOom | kFast,
      .keys = {KeyAt(1, kKeyRw | kKeyInsert)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Counts occurrences at a given time; how changes of timed counters are logged.",
      .complexity = "O(M) where M is the number of members given",
      .arguments = "key unix-time-milliseconds:unix-time increment:integer member:string "
@@ -530,7 +555,7 @@ const CommandSpec kRows[] = {
      .flags = kWrite | kFast,
      .keys = {KeyAt(1, kKeyRw | kKeyDelete)},
      .group = "afc",
-     .since = "0.2.0",
+     .since = "0.1.0",
      .summary = "Forgets members at a given time; how changes of timed counters are logged.",
      .complexity = "O(M) where M is the number of members given",
      .arguments = "key unix-time-milliseconds:unix-time member:string [member:string ...]",

@@ -149,23 +149,10 @@ Step Associations::Top(Call& call, std::string_view name) {
 
 Step Associations::Forget(Call& call, std::string_view name) {
   if (!KeyOf(call, name)) return Step::kDone;
-  const std::string_view ask[] = {"TYPE", key_};
+  const std::string_view words[] = {"AFC.DROP", key_};
   std::string_view reply;
-  if (!call.executor.Run(ask, &reply)) return Step::kWait;
-  switch (ReadType(reply, call)) {
-    case Found::kOther:
-      Problem(call.response, 409, kNoCounter);
-      return Step::kDone;
-    case Found::kCounter:
-      break;
-    default:
-      return Step::kDone;
-  }
-  const std::string_view words[] = {"UNLINK", key_};
   if (!call.executor.Run(words, &reply)) return Step::kWait;
-  if (reply.starts_with('-')) {
-    RefuseFor(call, reply);
-  }
+  if (reply.starts_with('-')) RefuseFor(call, reply);
   return Step::kDone;
 }
 

@@ -4,7 +4,7 @@
 //   GET  /healthz                     alive
 //   POST /associations                AFC.ADD
 //   POST /associations:batch          AFC.ADD, many
-//   GET, DELETE /associations/{key}   AFC.TOP, UNLINK
+//   GET, DELETE /associations/{key}   AFC.TOP, AFC.DROP
 //   POST, GET /v1/limits/{key}        RL.TAKE, RL.PEEK
 #pragma once
 

@@ -70,8 +70,7 @@ bool SaysTheSame(const ParsedFile& file, const Setting& setting, const std::vect
 void AppendSetting(const ParsedFile& file, const Setting& setting, const ConfigState& state,
                    bool all, std::string& out) {
   // Some rules add up over the lines of all files: where others are included, start from none.
-  const bool reset =
-      file.has_includes && setting.special != nullptr && setting.special->adds_up;
+  const bool reset = file.has_includes && setting.special != nullptr && setting.special->adds_up;
   if (reset && !PrintValue(setting, state).empty()) out += fmt::format("{} \"\"\n", setting.name);
   for (const std::string& value : FileLines(setting, state, all)) {
     out += fmt::format("{} {}\n", setting.name, value);

@@ -270,7 +270,9 @@ void EventLoop::AfterRound() {
   if (now >= next_upkeep_ms_) {
     const bool more = engine_.Upkeep(lane_);
     DeliverMail();
-    next_upkeep_ms_ = now + (more ? 5 : 1000 / server_.limits().hz.load(std::memory_order_relaxed));
+    // The limiter's buckets are to be written every 100 ms, however low hz is.
+    const int64_t pause = 1000 / server_.limits().hz.load(std::memory_order_relaxed);
+    next_upkeep_ms_ = now + (more ? 5 : std::min<int64_t>(pause, 100));
   }
   if (lane_.index == 0 && now >= next_tick_ms_) {
     server_.Tick();

@@ -182,6 +182,19 @@ TEST_F(AfcFamily, RemTakesTheKeyWithTheLastMember) {
   EXPECT_EQ(Run("EXISTS k"), ":0\r\n");
 }
 
+TEST_F(AfcFamily, DropForgetsCountersAndNothingElse) {
+  Run("AFC.ADD k a b c");
+  Forget();
+  EXPECT_EQ(Run("AFC.DROP k"), ":1\r\n");
+  ExpectReported(1, "del k", "DEL k");
+  EXPECT_EQ(Run("AFC.DROP k"), ":0\r\n");
+  ExpectReported(0, "");
+  Run("SET s text");
+  Forget();
+  EXPECT_TRUE(Run("AFC.DROP s").starts_with("-WRONGTYPE"));
+  EXPECT_EQ(Run("EXISTS s"), ":1\r\n");
+}
+
 TEST_F(AfcFamily, AReservedCounterStaysUntilItsLastMemberGoes) {
   Run("AFC.RESERVE k MAXLEN 2");
   EXPECT_EQ(Run("AFC.REM k a"), ":0\r\n");

@@ -31,19 +31,26 @@ inline std::string CheckBucketText(std::string_view bytes) {
   if (!ParseBucket(algorithm, first, &again)) return "a written bucket cannot be read";
   if (std::string(text, FormatBucket(algorithm, again, text)) != first) return "it changed";
 
-  constexpr int64_t kNow = 1'700'000'000'000;
-  for (const int64_t cost : {int64_t{1}, rule.capacity, kMaxTokens}) {
-    const RateAnswer peeked = PeekTokens(rule, cost, kNow, state);
-    const RateAnswer taken = TakeTokens(rule, cost, kNow, &state);
-    if (peeked.allowed != taken.allowed) return "peeking and taking differ";
-    if (taken.remaining < 0 || taken.reset_ms < 0) return "a negative number";
-    if (taken.allowed &&
-        !ParseBucket(algorithm, {text, FormatBucket(algorithm, state, text)}, &again)) {
-      return "a bucket after a take cannot be read";
+  const auto negative = [](const RateAnswer& answer) {
+    return answer.remaining < 0 || answer.retry_ms < -1 || answer.reset_ms < 0;
+  };
+  for (const int64_t now : {int64_t{0}, int64_t{1'700'000'000'000}, kMaxNowMs}) {
+    state = again;
+    if (!PeekTokens(rule, 0, now, state).allowed) return "taking nothing is refused";
+    for (const int64_t cost : {int64_t{1}, rule.capacity, kMaxTokens}) {
+      const RateAnswer peeked = PeekTokens(rule, cost, now, state);
+      const RateAnswer taken = TakeTokens(rule, cost, now, &state);
+      if (peeked.allowed != taken.allowed) return "peeking and taking differ";
+      if (negative(peeked) || negative(taken)) return "a negative number";
+      RateState after;
+      if (taken.allowed &&
+          !ParseBucket(algorithm, {text, FormatBucket(algorithm, state, text)}, &after)) {
+        return "a bucket after a take cannot be read";
+      }
     }
+    if (RateTtl(rule, state, now) < 0) return "a negative time to live";
+    if (negative(RefundTokens(rule, kMaxTokens, now, &state))) return "a negative number";
   }
-  if (RateTtl(rule, state, kNow) < 0) return "a negative time to live";
-  RefundTokens(rule, kMaxTokens, kNow, &state);
   return {};
 }
 

@@ -11,6 +11,9 @@
 namespace sava::cli {
 namespace {
 
+// The most that one GET of the HTTP service gives.
+constexpr uint64_t kMostOverHttp = 10000;
+
 constexpr std::string_view kUsage =
     R"(Usage: sava bench associations [OPTION ...]
 
@@ -22,7 +25,7 @@ sampled counts, deletes what it wrote, and tells how long everything took.
   --repetitions R    each pair is repeated a random 1 to R times (10)
   --distinct D       associated keys there are in all, of which each associator has M (M)
   --order ORDER      random, or document: pair after pair (random)
-  --top K[,K ...]    how many to read (20,50,100,200,1000,2000)
+  --top K[,K ...]    how many to read (20,50,100,200,1000,2000); over HTTP up to 10000
   --reads N          reads for each K, of random associators (10000)
   --seed S           of everything random; printed, so that a run can be repeated
   --keep             do not delete the associations afterwards
@@ -30,7 +33,7 @@ sampled counts, deletes what it wrote, and tells how long everything took.
   --resp, --http     which interface to use (RESP)
   -h HOST            server's address (127.0.0.1)
   -p PORT            server's port (6379, or 7379 with --http)
-  -s SOCKET          path of the server's Unix socket
+  -s SOCKET          path of the server's Unix socket; RESP only
   --password WORD    also -a; the environment's REDISCLI_AUTH does the same unseen by ps
   --user NAME        authenticate as this user
   --clients N        connections (50)
@@ -158,6 +161,12 @@ base::Status Apply(const Parsed& numbers, BenchOptions* options) {
   }
   if (shape.associators * shape.associated > AssociationLoad::kMaxSlots / shape.repetitions) {
     return base::Error{"associators x associated x repetitions is too much"};
+  }
+  if (load.wire == Wire::kHttp) {
+    if (!load.endpoint.socket.empty()) return base::Error{"-s is for RESP, not for --http"};
+    if (*std::max_element(options->top.begin(), options->top.end()) > kMostOverHttp) {
+      return base::Error{fmt::format("--top wants at most {} with --http", kMostOverHttp)};
+    }
   }
   if (!load.user.empty() && load.password.empty()) return base::Error{"--user needs --password"};
   return {};

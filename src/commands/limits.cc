@@ -192,8 +192,7 @@ bool ReadParts(Context& context, std::vector<Part>* parts, Options* options) {
 }
 
 // redis-cell reads numbers as Rust does: a sign and leading zeros are welcome.
-bool CellNumber(Context& context, size_t i, int64_t* out) {
-  std::string_view text = context.arg(i);
+bool ParseCellNumber(std::string_view text, int64_t* out) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   bool good = !text.empty();
@@ -203,13 +202,35 @@ bool CellNumber(Context& context, size_t i, int64_t* out) {
     if (good) value = value * 10 + (c - '0');
   }
   if (negative) value = -value;
-  if (!good || value > INT64_MAX || value < INT64_MIN) {
-    std::string error = "Cell error: Store error: Couldn't parse as integer: ";
-    error += context.arg(i).substr(0, 128);
-    context.Error(error);
-    return false;
-  }
+  if (!good || value > INT64_MAX || value < INT64_MIN) return false;
   *out = static_cast<int64_t>(value);
+  return true;
+}
+
+bool CellNumber(Context& context, size_t i, int64_t* out) {
+  if (ParseCellNumber(context.arg(i), out)) return true;
+  std::string error = "Cell error: Store error: Couldn't parse as integer: ";
+  error += context.arg(i).substr(0, 128);
+  context.Error(error);
+  return false;
+}
+
+// The arrival time at the key, now when there is none. False, after the error, when the key holds
+// something else.
+bool LoadCell(Context& context, std::string_view key, int64_t now_ns, int64_t* tat) {
+  constexpr int64_t kNone = -1;  // redis-cell takes a stored -1 for no time
+  const Value value = context.Find(key, Access::kWrite);
+  *tat = kNone;
+  if (value) {
+    if (!context.RequireString(value)) return false;
+    if (value.is_int()) {
+      *tat = value.integer;
+    } else if (!ParseCellNumber(value.bytes, tat)) {
+      context.Error(errors::kNotBucket);
+      return false;
+    }
+  }
+  if (*tat == kNone) *tat = now_ns;
   return true;
 }
 
@@ -308,15 +329,16 @@ void Throttle(Context& context) {
   if (context.argc() == 6 && !CellNumber(context, 5, &request.quantity)) return;
   constexpr RateRule kGcra{RateAlgorithm::kGcra};
   const int64_t now_ms = std::min(context.now_ms(), types::kMaxNowMs);
+  const int64_t now_ns = now_ms * 1'000'000;
   const std::string_view key = context.arg(1);
   RateState state;
-  if (!LoadBucket(context, key, kGcra, now_ms, Access::kWrite, &state, nullptr)) return;
-  const types::CellAnswer answer = types::CellThrottle(request, now_ms * 1'000'000, state.time);
+  if (!LoadCell(context, key, now_ns, &state.time)) return;
+  const types::CellAnswer answer = types::CellThrottle(request, now_ns, state.time);
   if (!answer.error.empty()) {
     context.Error(answer.error);
     return;
   }
-  if (answer.store) {
+  if (!answer.limited) {
     state.time = answer.new_tat;
     StoreBucket(context, key, kGcra, now_ms, state, answer.ttl_ms);
   }

@@ -37,6 +37,11 @@ bool ClientExecutor::Run(commands::Args args, std::string_view* reply) {
   return done;
 }
 
+bool ClientExecutor::Look(commands::Args args, std::string_view* reply) {
+  client_->rate_paid = engine_.limiter().enabled();
+  return Run(args, reply);
+}
+
 // The emptier of the client's buckets.
 bool ClientExecutor::RefusedBy(int64_t* limit, int64_t* period_ms) {
   int64_t least = INT64_MAX;

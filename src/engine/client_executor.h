@@ -16,6 +16,7 @@ class ClientExecutor final : public commands::Executor {
 
   void set_client(Client* client) { client_ = client; }
   bool Run(commands::Args args, std::string_view* reply) override;
+  bool Look(commands::Args args, std::string_view* reply) override;
   bool RefusedBy(int64_t* limit, int64_t* period_ms) override;
 
  private:

@@ -288,7 +288,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
     if (limiter_.enabled() && !Charge(lane, request)) continue;
     if (!RunOne(lane, request)) {
       request.outcome = Request::Outcome::kRefused;
-      client.rate_paid = true;
+      client.rate_paid = limiter_.enabled();
     }
   }
 }
@@ -737,7 +737,8 @@ void Engine::FreeGarbage(Lane& lane) {
 uint64_t Engine::Dirty() const { return Total(&LaneStats::dirty); }
 
 size_t Engine::UsedMemory() const {
-  return keyspace_.UsedBytes() + other_memory_.load(std::memory_order_relaxed);
+  const int64_t other = other_memory_.load(std::memory_order_relaxed);
+  return keyspace_.UsedBytes() + static_cast<size_t>(std::max<int64_t>(0, other));
 }
 
 // ---- upkeep ----

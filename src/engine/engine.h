@@ -174,7 +174,15 @@ class Engine {
   // Bytes in use by the process's data; see docs/architecture.md. Inside the gate.
   size_t UsedMemory() const;
   // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace.
-  void set_other_memory(size_t bytes) { other_memory_.store(bytes, std::memory_order_relaxed); }
+  void set_other_memory(size_t bytes) {
+    other_memory_.store(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  }
+  // An object is about to be freed: its bytes leave the account now, not when the allocator is
+  // asked next, so that eviction stops in time.
+  void NoteFreed(const types::Object& object) {
+    if (settings_->maxmemory == 0) return;
+    other_memory_.fetch_sub(static_cast<int64_t>(object.MemoryUsage(5)), std::memory_order_relaxed);
+  }
   // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
   // held.
   bool MakeRoom(Lane& lane);
@@ -286,7 +294,7 @@ class Engine {
   Background background_;
   Host* host_ = nullptr;
   std::atomic<uint64_t> next_client_id_{1};
-  std::atomic<size_t> other_memory_{0};
+  std::atomic<int64_t> other_memory_{0};
   std::atomic<int64_t> evicting_bytes_{0};
   std::atomic<int64_t> pause_until_{0};
   std::atomic<bool> pause_writes_only_{false};

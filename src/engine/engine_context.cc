@@ -83,8 +83,8 @@ void EngineContext::WriteBack(std::string_view key, std::string_view text, bool 
   SetString(key, text, expire_at, number);
   lane_.stats.dirty.Add();
   char time[24];
-  const std::string_view words[] = {"SET", key, text, "PXAT",
-                                    {time, base::FormatInt(expire_at, time)}};
+  const std::string_view words[] = {
+      "SET", key, text, "PXAT", {time, base::FormatInt(expire_at, time)}};
   Propagate(words, 0);
   if (!in_group_) EndGroup();
 }
@@ -228,6 +228,7 @@ bool EngineContext::IsExpired(int db, std::string_view key) {
 // ---- changing ----
 
 void EngineContext::Discard(const Displaced& displaced) {
+  if (displaced.object != nullptr) engine_.NoteFreed(*displaced.object);
   if (displaced.blob != nullptr || displaced.object != nullptr) lane_.garbage.push_back(displaced);
 }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "commands/context.h"
-#include "types/type_registry.h"
 #include "engine/engine.h"
+#include "types/type_registry.h"
 
 namespace sava::engine {
 

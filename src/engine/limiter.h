@@ -51,9 +51,8 @@ class RateBucket {
   // Takes back what Take has given.
   void GiveBack(int64_t cost, int64_t now_ms);
 
-  // Whether the state was read from the key since it was last in doubt.
+  // Whether the state was read from the key.
   bool loaded() const { return loaded_.load(std::memory_order_acquire); }
-  void Doubt() { loaded_.store(false, std::memory_order_release); }
   // Takes over what the key holds: nullptr when there is no key. A text that is no bucket is left
   // out of account. `again`: also when it was loaded already.
   void Load(const std::string_view* text, int64_t now_ms, bool again);

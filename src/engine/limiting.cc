@@ -114,22 +114,22 @@ bool Engine::Charge(Lane& lane, const Request& request) {
     }
   }
   if (client.rate_user == nullptr && client.rate_address == nullptr) return true;
-  if (command != nullptr) {
-    if (limiter_.Exempt(*command)) return true;
-    // What was queued has been paid for.
-    if (client.has(kClientMulti) &&
-        (command->spec->name == "exec" || command->spec->name == "discard")) {
-      return true;
+  const size_t mark = client.out.Mark();
+  // What was queued has been paid for.
+  const bool free =
+      command != nullptr && (limiter_.Exempt(*command) ||
+                             (client.has(kClientMulti) &&
+                              (command->spec->name == "exec" || command->spec->name == "discard")));
+  if (!free) {
+    const types::RateAnswer answer = limiter_.Take(client, 1, lane.now_ms, &lane.rate_dirty);
+    if (!answer.allowed) {
+      lane.stats.ratelimit_refused.Add();
+      Reject(lane, client, command, fmt::format("RATELIMITED retry_after_ms={}", answer.retry_ms));
+      FinishReply(client, mark);
+      return false;
     }
   }
-  const size_t mark = client.out.Mark();
-  const types::RateAnswer answer = limiter_.Take(client, 1, lane.now_ms, &lane.rate_dirty);
-  if (!answer.allowed) {
-    lane.stats.ratelimit_refused.Add();
-    Reject(lane, client, command, fmt::format("RATELIMITED retry_after_ms={}", answer.retry_ms));
-    FinishReply(client, mark);
-    return false;
-  }
+  // Free of charge or not, nobody helps himself.
   if (command != nullptr && command->has(commands::kWrite) &&
       command->ArityOk(request.args.size()) && WritesOwnBucket(client, *command, request.args)) {
     Reject(lane, client, command, "NOPERM a limited user may not write the bucket that limits him");
@@ -157,6 +157,11 @@ void Engine::ReloadAll(Lane& lane, const Client& client) {
 void Engine::CallLimited(Lane& lane, Client& client, const Command& command, commands::Args args,
                          std::span<const uint64_t> hashes) {
   const bool writes = command.has(commands::kWrite);
+  const bool whole = writes && lane.exclusive && command.lock == commands::LockClass::kAll;
+  if (whole) {
+    // What the keys do not know yet would be lost when the buckets follow them.
+    for (const std::shared_ptr<RateBucket>& bucket : limiter_.All()) WriteBucket(lane, *bucket);
+  }
   std::vector<Watched> watched;
   std::string scratch;
   std::string_view text;
@@ -176,9 +181,7 @@ void Engine::CallLimited(Lane& lane, Client& client, const Command& command, com
     const bool same = (found != nullptr) == item.existed && (!item.existed || text == item.before);
     if (!same) item.bucket->Load(found, lane.now_ms, true);
   }
-  if (writes && lane.exclusive && command.lock == commands::LockClass::kAll) {
-    ReloadAll(lane, client);
-  }
+  if (whole) ReloadAll(lane, client);
 }
 
 }  // namespace sava::engine

@@ -299,7 +299,7 @@ Step BatchJob::Check(Call& call, size_t* budget) {
     MakeKey(next_, body);
     const std::string_view ask[] = {"TYPE", key_};
     std::string_view reply;
-    if (!call.executor.Run(ask, &reply)) return Step::kWait;
+    if (!call.executor.Look(ask, &reply)) return Step::kWait;
     const Found found = ReadType(reply, call);
     if (found == Found::kError) return Step::kDone;
     if (found == Found::kOther) {

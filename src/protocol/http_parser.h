@@ -1,9 +1,9 @@
 // HttpParser: finds HTTP/1.1 and 1.0 requests in the bytes a client has sent, in place.
 //
 // Strict where leniency lets two readers of one stream disagree about where a request ends: lines
-// end with CRLF, a length is given once, never beside a transfer coding, and a name touches its
-// colon. The body's chunks are joined where they lie, so the body is one view. Nothing is allocated
-// and every length is checked before anything is waited for.
+// end with CRLF, a length given again is the same, and never beside a transfer coding, and a name
+// touches its colon. The body's chunks are joined where they lie, so the body is one view. Nothing
+// is allocated and every length is checked before anything is waited for.
 //
 // A partial request is remembered as offsets from its first byte: the caller may move the bytes
 // between calls as long as it keeps them from that byte on. Not thread-safe.

@@ -210,7 +210,7 @@ void Loops::Drain() {
   const auto drained = [this] {
     return std::ranges::all_of(loops_, [](const auto& loop) { return loop->drained(); });
   };
-  while (!drained() && steady_clock::now() < deadline) {
+  while (!drained() && steady_clock::now() < deadline && !server_.hurried()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -73,7 +73,7 @@ void Shutdown(Context& ctx) {
     return ctx.Error("ERR Errors trying to SHUTDOWN. Check logs.");
   }
   EngineContext& ec = EngineContext::Of(ctx);
-  Server::Of(ctx).RequestShutdown();
+  Server::Of(ctx).RequestShutdown(options.now);
   // No reply, and nothing more from this client: it hears the connection close.
   ec.client().set(engine::kClientBlocked);
   ec.client().block_deadline_ms = 0;

@@ -231,7 +231,13 @@ int Server::Wait() {
   return 0;
 }
 
-void Server::RequestShutdown() {
+bool Server::hurried() const {
+  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+  return hurried_.load() || poll(&asked, 1, 0) > 0;
+}
+
+void Server::RequestShutdown(bool now) {
+  if (now) hurried_.store(true);
   shutting_down_.store(true);
   const char byte = 0;
   if (write(shutdown_pipe_[1], &byte, 1) < 0) {

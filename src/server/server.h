@@ -82,7 +82,10 @@ class Server final : public engine::Host {
   const commands::CommandTable& table() const { return table_; }
 
   // Asks Wait to return. Callable from anywhere.
-  void RequestShutdown();
+  // `now`: without waiting for HTTP requests that have begun.
+  void RequestShutdown(bool now = false);
+  // Whoever asked for the shutdown does not want to wait: NOW, or a second signal.
+  bool hurried() const;
   bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
 
   // Every connected client. REQUIRES: gate closed.
@@ -137,6 +140,7 @@ class Server final : public engine::Host {
   size_t startup_memory_ = 0;
   std::atomic<bool> shutting_down_{false};
   int shutdown_pipe_[2] = {-1, -1};
+  std::atomic<bool> hurried_{false};
   LoopLimits limits_;
   Rates rates_;
   AclLog acl_log_;

@@ -5,6 +5,7 @@
 #include <queue>
 #include <string>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "types/save.h"
@@ -59,15 +60,31 @@ void Afc::Rotate(int64_t now_ms) {
   if (passed < window) return;
   FinishSaving();
   extra_->shared = 0;
+  extra_->retired.push_back(std::exchange(extra_->previous, FrequencyList()));
   if (passed - window < window) {
-    extra_->previous = std::move(list_);
-    list_ = FrequencyList();
+    extra_->previous = std::exchange(list_, FrequencyList());
     extra_->started_ms += window;
   } else {
-    extra_->previous.Clear();
-    list_.Clear();
+    extra_->retired.push_back(std::exchange(list_, FrequencyList()));
     extra_->started_ms = now_ms;
   }
+}
+
+// A generation that is over goes little by little, so that no change has to wait for all of it.
+void Afc::ForgetRetired() {
+  constexpr size_t kAtOnce = 32;
+  if (!extra_->retired.empty() && extra_->retired.back().ClearSome(kAtOnce)) {
+    extra_->retired.pop_back();
+  }
+}
+
+// From the lightest on, so that the small ones are not lost one by one.
+void Afc::WeighAnew() {
+  std::vector<double> scores;
+  for (FrequencyList::Cursor at(list_); at.valid(); at.Next()) scores.push_back(at.score());
+  std::sort(scores.begin(), scores.end());
+  extra_->weight = -INFINITY;
+  for (const double score : scores) extra_->weight = LogSum(score, extra_->weight);
 }
 
 // ---- counting ----
@@ -82,7 +99,7 @@ Afc::Added Afc::Add(std::string_view member, uint64_t n, int64_t now_ms) {
   if (decays()) {
     const double weight = Age(now_ms) + std::log2(static_cast<double>(n));
     double score = 0;
-    const bool is_new = list_.AddScore(wanted.kept(), weight, maxlen(), &score);
+    const bool is_new = list_.AddScore(wanted.kept(), weight, n == 1, maxlen(), &score);
     extra_->weight = LogSum(extra_->weight, weight);
     return {Weight(score, now_ms), is_new};
   }
@@ -92,6 +109,7 @@ Afc::Added Afc::Add(std::string_view member, uint64_t n, int64_t now_ms) {
 
 Afc::Added Afc::AddToWindow(const KeptMember& member, uint64_t n, int64_t now_ms) {
   Rotate(now_ms);
+  ForgetRetired();
   const std::function<void(const KeptMember&)> dropped = [this](const KeptMember& old) {
     if (extra_->previous.Count(old) != 0) --extra_->shared;
   };
@@ -105,18 +123,27 @@ Afc::Added Afc::AddToWindow(const KeptMember& member, uint64_t n, int64_t now_ms
 bool Afc::Remove(std::string_view member, int64_t now_ms) {
   const Member wanted(member);
   if (windowed()) {
+    if (Count(member, now_ms) == 0) return false;
     Rotate(now_ms);
-    FinishSaving();
     const bool now = list_.Remove(wanted.kept()) != 0;
-    const bool before = extra_->previous.Remove(wanted.kept()) != 0;
-    if (now && before) --extra_->shared;
-    return now || before;
+    const bool before = extra_->previous.Count(wanted.kept()) != 0;
+    if (before) {
+      FinishSaving();
+      extra_->previous.Remove(wanted.kept());
+      if (now) --extra_->shared;
+    }
+    return true;
   }
   double score = 0;
   if (list_.Remove(wanted.kept(), &score) == 0) return false;
   if (decays()) {
-    const double rest = std::exp2(extra_->weight - score) - 1;
-    extra_->weight = list_.size() != 0 && rest > 0 ? score + std::log2(rest) : -INFINITY;
+    // Where most of the weight goes, the difference would be noise: the rest is added up anew.
+    const double share = std::exp2(score - extra_->weight);
+    if (share < 0.5) {
+      extra_->weight += std::log2(1 - share);
+    } else {
+      WeighAnew();
+    }
   }
   return true;
 }

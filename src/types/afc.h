@@ -8,8 +8,8 @@
 //
 // Options, fixed at creation:
 //   maxlen      Space-Saving: a new member takes the place of the last one, with that one's count
-//               plus its own. No count is more than total/maxlen too high, none too low, and every
-//               member above total/maxlen is there.
+//               plus its own. As long as nothing is removed, no count is more than total/maxlen too
+//               high, none too low, and every member above total/maxlen is there.
 //   halflife    exponential decay: an occurrence weighs half as much after every `halflife`. Order
 //               is by decayed weight in steps of 1/64 of a doubling (1.1 %), latest first within a
 //               step; it never changes by time alone. Counts are the decayed weight, rounded.
@@ -96,11 +96,12 @@ class Afc final : public Object {
   };
   struct Extra {
     Options options;
-    int64_t started_ms = 0;  // of the current generation, or when decay began
-    double weight = 0;       // decay: logarithm of the sum of all weights
-    FrequencyList previous;  // window: the generation before
-    size_t shared = 0;       // window: members in both generations
-    PieceSink sink;          // of the snapshot being taken
+    int64_t started_ms = 0;              // of the current generation, or when decay began
+    double weight = 0;                   // decay: logarithm of the sum of all weights
+    FrequencyList previous;              // window: the generation before
+    std::vector<FrequencyList> retired;  // window: generations that are over
+    size_t shared = 0;                   // window: members in both generations
+    PieceSink sink;                      // of the snapshot being taken
     bool saving_previous = false;
     bool refer = false;
   };
@@ -114,6 +115,8 @@ class Afc final : public Object {
   uint64_t Weight(double score, int64_t now_ms) const;
   Generations At(int64_t now_ms) const;
   void Rotate(int64_t now_ms);
+  void ForgetRetired();
+  void WeighAnew();
   Added AddToWindow(const KeptMember& member, uint64_t n, int64_t now_ms);
   void TopOfWindow(size_t k, const Generations& at, const Visit& visit) const;
   void SaveOptions(Writer& out) const;

@@ -77,21 +77,16 @@ std::unique_ptr<Object> Afc::Load(uint8_t /*rdb_type*/, Reader& in) {
   if (afc->windowed() && !afc->extra_->previous.Load(in, in.dictionary())) return nullptr;
   in.ModuleEnd();
   if (!in.ok()) return nullptr;
-  if (afc->maxlen() != 0 && afc->list_.size() > afc->maxlen()) return nullptr;
+  const uint64_t bound = afc->maxlen() == 0 ? UINT64_MAX : afc->maxlen();
+  if (afc->list_.size() > bound) return nullptr;
+  if (afc->windowed() && afc->extra_->previous.size() > bound) return nullptr;
   if (afc->windowed()) {
     for (FrequencyList::Cursor at(afc->list_); at.valid(); at.Next()) {
       afc->extra_->shared += afc->extra_->previous.Count(at.member()) != 0 ? 1 : 0;
     }
   }
   if (afc->decays()) {
-    // From the lightest, so that the small ones are not lost one by one.
-    double& weight = afc->extra_->weight;
-    std::vector<double> scores;
-    for (FrequencyList::Cursor at(afc->list_); at.valid(); at.Next()) scores.push_back(at.score());
-    std::sort(scores.begin(), scores.end());
-    for (const double score : scores) {
-      weight = std::isinf(weight) ? score : score + std::log2(1 + std::exp2(weight - score));
-    }
+    afc->WeighAnew();
   }
   return afc;
 }

@@ -12,7 +12,7 @@ MemberDictionary& Dictionary() { return MemberDictionary::Shared(); }
 
 uint8_t WidthFor(uint32_t id) { return id < 1U << 16 ? 2 : id < 1U << 24 ? 3 : 4; }
 
-uint64_t Sum(uint64_t count, uint64_t n) {
+uint64_t Plus(uint64_t count, uint64_t n) {
   return n > FrequencyList::kMaxCount - count ? FrequencyList::kMaxCount : count + n;
 }
 
@@ -49,6 +49,30 @@ void FrequencyList::Clear() {
   packed_ = PackedCounter();
   indexed_ = scored_ && indexed_ != nullptr ? std::make_unique<IndexedCounter>(true) : nullptr;
   total_ = 0;
+}
+
+bool FrequencyList::ClearSome(size_t members) {
+  FinishCut();
+  if (indexed_ == nullptr) {
+    Clear();
+    return true;
+  }
+  for (; members != 0 && size() != 0; --members) DropLast(nullptr);
+  return size() == 0;
+}
+
+uint64_t FrequencyList::Sum() const {
+  uint64_t sum = 0;
+  for (Cursor at(*this); at.valid(); at.Next()) {
+    if (sum + at.count() < sum) return UINT64_MAX;
+    sum += at.count();
+  }
+  return sum;
+}
+
+// REQUIRES: the member with that count is gone. A total that had stopped is counted anew.
+void FrequencyList::CountDown(uint64_t count) {
+  total_ = total_ == UINT64_MAX ? Sum() : total_ - count;
 }
 
 FrequencyList FrequencyList::Clone() const {
@@ -117,48 +141,60 @@ FrequencyList::Added FrequencyList::Add(const KeptMember& member, uint64_t n, ui
   if (indexed_ != nullptr || packed_.width() != 0) {
     return AddById(member, Dictionary().HashOf(member), n, maxlen, dropped);
   }
-  CountUp(n);
   if (const PackedCounter::Place place = packed_.Find(member)) {
-    const uint64_t count = Sum(packed_.CountAt(place.position), n);
+    const uint64_t before = packed_.CountAt(place.position);
+    const uint64_t count = Plus(before, n);
     packed_.Move(place, count);
+    CountUp(count - before);
     // Now and then it is asked again whether its members have become common.
     if (std::has_single_bit(total_) && size() >= 8 && SharingPays()) ToIds();
     return {count, false};
   }
   const bool replaces = maxlen != 0 && size() >= maxlen;
   const uint64_t before = replaces ? DropLast(dropped) : 0;
-  const uint64_t count = Sum(before, n);
+  const uint64_t count = Plus(before, n);
+  CountUp(count - before);
+  const size_t members = size();
   InsertNew(member, Dictionary().HashOf(member), count, count == 1);
+  // At every doubling it is asked whether its members are common.
+  if (!replaces && indexed_ == nullptr && packed_.width() == 0 && size() > members && size() >= 8 &&
+      std::has_single_bit(size()) && SharingPays()) {
+    ToIds();
+  }
   return {count, true};
 }
 
 FrequencyList::Added FrequencyList::AddById(const KeptMember& member, uint64_t hash, uint64_t n,
                                             uint64_t maxlen,
                                             const std::function<void(const KeptMember&)>* dropped) {
-  CountUp(n);
   packed_.Prefetch();
   const uint32_t id = Dictionary().Find(member, hash);
   if (id != MemberDictionary::kNone) {
     if (indexed_ != nullptr) {
       if (const auto node = indexed_->Find(id); node != IndexedCounter::kNothing) {
-        const uint64_t count = Sum(indexed_->RankOf(node), n);
+        const uint64_t before = indexed_->RankOf(node);
+        const uint64_t count = Plus(before, n);
         indexed_->Move(node, count);
+        CountUp(count - before);
         return {count, false};
       }
     } else if (const PackedCounter::Place place = packed_.FindId(id)) {
-      const uint64_t count = Sum(packed_.CountAt(place.position), n);
+      const uint64_t before = packed_.CountAt(place.position);
+      const uint64_t count = Plus(before, n);
       packed_.Move(place, count);
+      CountUp(count - before);
       return {count, false};
     }
   }
   const bool replaces = maxlen != 0 && size() >= maxlen;
   const uint64_t before = replaces ? DropLast(dropped) : 0;
-  const uint64_t count = Sum(before, n);
+  const uint64_t count = Plus(before, n);
+  CountUp(count - before);
   InsertNew(member, hash, count, count == 1);
   return {count, true};
 }
 
-bool FrequencyList::AddScore(const KeptMember& member, double weight, uint64_t maxlen,
+bool FrequencyList::AddScore(const KeptMember& member, double weight, bool single, uint64_t maxlen,
                              double* score) {
   const uint64_t hash = Dictionary().HashOf(member);
   const uint32_t id = Dictionary().Find(member, hash);
@@ -170,14 +206,15 @@ bool FrequencyList::AddScore(const KeptMember& member, double weight, uint64_t m
     return false;
   }
   *score = weight;
-  if (maxlen != 0 && size() >= maxlen) {
+  const bool replaces = maxlen != 0 && size() >= maxlen;
+  if (replaces) {
     const auto last = indexed_->Last();
     *score = AddLogs(indexed_->ScoreOf(last), weight);
     const uint32_t old = indexed_->IdOf(last);
     indexed_->Erase(last);
     Dictionary().Release(old);
   }
-  node = indexed_->Insert(Dictionary().Intern(member, hash), RankOf(*score), *score == weight);
+  node = indexed_->Insert(Dictionary().Intern(member, hash), RankOf(*score), single && !replaces);
   indexed_->SetScore(node, *score);
   return true;
 }
@@ -190,7 +227,6 @@ void FrequencyList::InsertNew(const KeptMember& member, uint64_t hash, uint64_t 
                       packed_.member_bytes() + member.record_size() <= kMaxInlineBytes;
     if (fits) {
       packed_.Insert(member, count, at_end);
-      if (packed_.size() >= 8 && std::has_single_bit(packed_.size()) && SharingPays()) ToIds();
       return;
     }
     ToIds();
@@ -237,7 +273,7 @@ uint64_t FrequencyList::Remove(const KeptMember& member, double* score) {
     const uint64_t count = packed_.CountAt(place.position);
     packed_.Erase(place);
     packed_.ShrinkToFit();
-    total_ -= std::min(total_, count);
+    CountDown(count);
     return count;
   }
   const uint32_t id = Dictionary().Find(member, Dictionary().HashOf(member));
@@ -257,7 +293,7 @@ uint64_t FrequencyList::Remove(const KeptMember& member, double* score) {
     indexed_->Erase(node);
   }
   Dictionary().Release(id);
-  total_ -= std::min(total_, count);
+  if (!scored()) CountDown(count);
   if (indexed_ != nullptr && !scored() && indexed_->size() < kRepackAt) ToPacked();
   return scored() ? 1 : count;
 }

@@ -40,7 +40,11 @@ class FrequencyList {
   static FrequencyList Scored();
   FrequencyList(FrequencyList&& other) noexcept = default;
   FrequencyList& operator=(FrequencyList&& other) noexcept;
-  ~FrequencyList() { Clear(); }
+  // A snapshot that is not finished is aborted.
+  ~FrequencyList() {
+    AbortCut();
+    Clear();
+  }
 
   size_t size() const { return indexed_ != nullptr ? indexed_->size() : packed_.size(); }
   uint64_t total() const { return total_; }
@@ -52,15 +56,18 @@ class FrequencyList {
   // maxlen 0: no bound. `dropped`, when given, is told the member whose place a new one took.
   Added Add(const KeptMember& member, uint64_t n, uint64_t maxlen = 0,
             const std::function<void(const KeptMember&)>* dropped = nullptr);
-  // For scored lists: adds the weight whose logarithm is `weight`; a new member goes to the end of
-  // its step. *score is the result.
-  bool AddScore(const KeptMember& member, double weight, uint64_t maxlen, double* score);
+  // For scored lists: adds the weight whose logarithm is `weight`; `single` says that it is one
+  // occurrence, with which a new member goes to the end of its step. *score is the result.
+  bool AddScore(const KeptMember& member, double weight, bool single, uint64_t maxlen,
+                double* score);
   // 0 when it was not there; else what it had, or with scores 1 and *score.
   uint64_t Remove(const KeptMember& member, double* score = nullptr);
   uint64_t Count(const KeptMember& member) const;
   // False when it is not there.
   bool Score(const KeptMember& member, double* score) const;
   void Clear();
+  // Forgets up to `members` of them, from the end; true when none is left.
+  bool ClearSome(size_t members);
   FrequencyList Clone() const;
 
   // Walks in order.
@@ -129,6 +136,9 @@ class FrequencyList {
                 const std::function<void(const KeptMember&)>* dropped);
   // A member that is not in the list, with its first count; at the end of its group or the front.
   void InsertNew(const KeptMember& member, uint64_t hash, uint64_t count, bool at_end);
+  // The sum of all counts, as far as it fits.
+  uint64_t Sum() const;
+  void CountDown(uint64_t count);
   void InsertId(uint32_t id, uint64_t count, bool at_end);
   uint64_t DropLast(const std::function<void(const KeptMember&)>* dropped);
   bool SharingPays() const;

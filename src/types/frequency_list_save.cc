@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/bit_packing.h"
@@ -244,8 +245,8 @@ bool FrequencyList::Load(Reader& in, const SavedDictionary* saved) {
   const bool loaded =
       (form & kLinked) != 0 ? LoadLinked(in, saved, size) : LoadOrdered(in, saved, size);
   if (!loaded || FrequencyList::size() != size) return false;
-  total_ = total;
-  return true;
+  total_ = scored() ? 0 : Sum();
+  return total_ == total;
 }
 
 // At the end of the list; false when it is there already or does not belong at the end.
@@ -301,7 +302,7 @@ bool FrequencyList::LoadOrdered(Reader& in, const SavedDictionary* saved, uint64
 
 bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_t size) {
   struct Loaded {
-    uint32_t offset;
+    uint64_t offset;
     uint64_t next;  // node + 1
     uint64_t rank;
     double score;
@@ -311,24 +312,25 @@ bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_
   const uint64_t block_count = in.ModuleUnsigned();
   // A block takes four bytes at least: its opcode and length, its number, its count.
   if (!in.ok() || block_count > in.remaining() / 4) return false;
-  std::vector<std::vector<Loaded>> blocks(block_count);
+  std::unordered_map<uint64_t, std::vector<Loaded>> blocks;
   const auto release = [&] {
-    for (const auto& block : blocks) {
+    for (const auto& [index, block] : blocks) {
       for (const Loaded& node : block) Dictionary().Release(node.id);
     }
     return false;
   };
+  uint64_t live = 0;
   std::vector<KeptMember> members;
   for (uint64_t i = 0; i < block_count; ++i) {
     const std::string bytes = in.ModuleString();
     ChunkReader chunk(bytes);
     const uint64_t index = chunk.Number();
     const size_t count = chunk.Count();
-    if (!in.ok() || !chunk.ok() || index >= block_count || !blocks[index].empty()) return release();
+    if (!in.ok() || !chunk.ok() || index >= block_count || blocks.contains(index)) return release();
     if (count > IndexedCounter::kBlockNodes) return release();
     std::vector<Loaded> nodes;
     for (size_t n = 0; n < count && chunk.ok(); ++n) {
-      Loaded node{static_cast<uint32_t>(chunk.Number()), chunk.Number(), 0, 0, 0};
+      Loaded node{chunk.Number(), chunk.Number(), 0, 0, 0};
       if (scored()) {
         node.score = chunk.Score();
         node.rank = RankOf(node.score);
@@ -336,6 +338,7 @@ bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_
         node.rank = chunk.Number();
       }
       if (!nodes.empty() && node.offset <= nodes.back().offset) return release();
+      if (node.offset >= IndexedCounter::kBlockNodes) return release();
       if (node.rank == 0 || (!scored() && node.rank > kMaxCount)) return release();
       nodes.push_back(node);
     }
@@ -345,8 +348,10 @@ bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_
     for (size_t n = 0; n < count; ++n) {
       nodes[n].id = Dictionary().Intern(members[n], Dictionary().HashOf(members[n]));
     }
-    blocks[index] = std::move(nodes);
+    live += count;
+    blocks.emplace(index, std::move(nodes));
   }
+  if (live != size) return release();
   // The list in order: every node once, ranks never rising.
   if (indexed_ == nullptr) indexed_ = std::make_unique<IndexedCounter>();
   uint64_t next = first;
@@ -354,12 +359,12 @@ bool FrequencyList::LoadLinked(Reader& in, const SavedDictionary* saved, uint64_
   while (next != 0 && indexed_->size() < size) {
     const uint64_t block = (next - 1) / IndexedCounter::kBlockNodes;
     const uint64_t offset = (next - 1) % IndexedCounter::kBlockNodes;
-    if (block >= block_count) return release();
-    const auto node = std::lower_bound(blocks[block].begin(), blocks[block].end(), offset,
+    const auto found = blocks.find(block);
+    if (found == blocks.end()) return release();
+    const std::vector<Loaded>& nodes = found->second;
+    const auto node = std::lower_bound(nodes.begin(), nodes.end(), offset,
                                        [](const Loaded& l, uint64_t o) { return l.offset < o; });
-    if (node == blocks[block].end() || node->offset != offset || node->rank > rank) {
-      return release();
-    }
+    if (node == nodes.end() || node->offset != offset || node->rank > rank) return release();
     if (indexed_->Find(node->id) != IndexedCounter::kNothing) return release();
     const auto made = indexed_->Insert(node->id, node->rank, true);
     if (scored()) indexed_->SetScore(made, node->score);

@@ -1,21 +1,23 @@
 #include "types/indexed_counter.h"
 
+#include <algorithm>
+
 namespace sava::types {
 
 size_t IndexedCounter::bytes() const {
-  return sizeof(*this) + blocks_.size() * kBlockNodes * sizeof(Item) +
-         scores_.size() * kBlockNodes * sizeof(double) + groups_.capacity() * sizeof(Group) +
-         table_.bytes();
+  return sizeof(*this) + capacity_ * (sizeof(Item) + (with_scores_ ? sizeof(double) : 0)) +
+         groups_.capacity() * sizeof(Group) + table_.bytes();
 }
 
 // ---- groups ----
 
 uint32_t IndexedCounter::GroupAtMost(uint64_t rank, uint32_t hint) const {
+  if (bottom_ == kNothing || groups_[bottom_].rank > rank) return kNothing;
   uint32_t down = top_;
   if (hint != kNothing && groups_[hint].rank > rank) hint = kNothing;
   uint32_t up = hint;
   for (;;) {
-    if (down == kNothing || groups_[down].rank <= rank) return down;
+    if (groups_[down].rank <= rank) return down;
     down = groups_[down].below;
     if (up == kNothing) continue;
     const uint32_t above = groups_[up].above;
@@ -66,12 +68,30 @@ IndexedCounter::Node IndexedCounter::NewNode() {
     free_node_ = At(node).next;
     return node;
   }
-  if (used_ == blocks_.size() * kBlockNodes) {
-    blocks_.push_back(std::make_unique_for_overwrite<Item[]>(kBlockNodes));
-    for (size_t i = 0; i < kBlockNodes; ++i) blocks_.back()[i].group = kNothing;
-    if (with_scores_) scores_.push_back(std::make_unique<double[]>(kBlockNodes));
-  }
+  if (used_ == capacity_) AddNodes();
   return used_++;
+}
+
+// The first block doubles until it is whole; then whole blocks are added.
+void IndexedCounter::AddNodes() {
+  const bool first = capacity_ < kBlockNodes;
+  const size_t nodes = first ? std::max<size_t>(kFirstNodes, capacity_ * 2) : kBlockNodes;
+  auto block = std::make_unique_for_overwrite<Item[]>(nodes);
+  auto scores = with_scores_ ? std::make_unique<double[]>(nodes) : nullptr;
+  const size_t old = first ? capacity_ : 0;
+  for (size_t i = 0; i < old; ++i) block[i] = blocks_[0][i];
+  for (size_t i = old; i < nodes; ++i) block[i].group = kNothing;
+  if (scores != nullptr) {
+    for (size_t i = 0; i < old; ++i) scores[i] = scores_[0][i];
+  }
+  if (old != 0) {
+    blocks_[0] = std::move(block);
+    if (scores != nullptr) scores_[0] = std::move(scores);
+  } else {
+    blocks_.push_back(std::move(block));
+    if (scores != nullptr) scores_.push_back(std::move(scores));
+  }
+  capacity_ = static_cast<Node>(first ? nodes : capacity_ + nodes);
 }
 
 void IndexedCounter::Unlink(Node node) {
@@ -160,8 +180,10 @@ void IndexedCounter::BeginCut(BlockSink sink) {
 void IndexedCounter::SaveBlock(size_t block) const {
   std::vector<Saved> nodes;
   nodes.reserve(kBlockNodes);
-  for (size_t i = 0; i < kBlockNodes; ++i) {
-    const auto node = static_cast<Node>(block * kBlockNodes + i);
+  const size_t first = block * kBlockNodes;
+  const size_t end = std::min<size_t>(first + kBlockNodes, capacity_);
+  for (size_t i = first; i < end; ++i) {
+    const auto node = static_cast<Node>(i);
     const Item& item = At(node);
     if (item.group == kNothing) continue;
     nodes.push_back(

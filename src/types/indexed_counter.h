@@ -23,6 +23,7 @@ class IndexedCounter {
   using Node = uint32_t;
   static constexpr uint32_t kNothing = UINT32_MAX;
   static constexpr size_t kBlockNodes = 1024;
+  static constexpr size_t kFirstNodes = 16;
 
   // A node as a snapshot sees it.
   struct Saved {
@@ -109,6 +110,7 @@ class IndexedCounter {
   void DropGroup(uint32_t group);
   Node LastOf(uint32_t group) const;
   Node NewNode();
+  void AddNodes();
   // Takes the node out of list and group; an empty group goes.
   void Unlink(Node node);
   // Puts it before `next` (kNothing: at the end) into `group`.
@@ -124,7 +126,8 @@ class IndexedCounter {
   Node head_ = kNothing;
   Node tail_ = kNothing;
   Node free_node_ = kNothing;
-  Node used_ = 0;  // nodes ever used
+  Node used_ = 0;      // nodes ever used
+  Node capacity_ = 0;  // nodes there is room for
   uint32_t top_ = kNothing;
   uint32_t bottom_ = kNothing;
   uint32_t free_group_ = kNothing;

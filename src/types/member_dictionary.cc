@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -49,8 +50,9 @@ struct MemberDictionary::Record {
 
   uint32_t references;
   uint32_t hash;
-  uint8_t uuid;
-  uint8_t size;  // kLong: data holds a pointer and a length
+  uint8_t uuid : 1;
+  uint8_t in_limbo : 1;  // stands in its shard's limbo
+  uint8_t size;          // kLong: data holds a pointer and a length
   char data[22];
 
   KeptMember Get() const {
@@ -68,10 +70,10 @@ struct MemberDictionary::Record {
       if (size != 0) memcpy(data, member.bytes.data(), size);
       return;
     }
-    size = kLong;
     const size_t length = member.bytes.size();
     char* bytes = static_cast<char*>(malloc(length));
     if (bytes == nullptr) throw std::bad_alloc();
+    size = kLong;
     memcpy(bytes, member.bytes.data(), length);
     memcpy(data, &bytes, sizeof(bytes));
     memcpy(data + sizeof(bytes), &length, sizeof(length));
@@ -123,8 +125,8 @@ struct alignas(64) MemberDictionary::Shard {
   }
   static uint32_t IndexIn(uint32_t slot) { return (slot >> 8) - 1; }
 
-  void Grow() {
-    std::vector<uint32_t> old(std::max<size_t>(16, slots.size() * 3 / 2));
+  void Resize(size_t size) {
+    std::vector<uint32_t> old(size);
     old.swap(slots);
     for (const uint32_t entry : old) {
       if (entry == 0) continue;
@@ -151,12 +153,20 @@ struct alignas(64) MemberDictionary::Shard {
   }
 
   uint32_t Insert(const KeptMember& member, uint32_t hash) {
-    if ((live + 1) * 10 > slots.size() * 7) Grow();
+    if ((live + 1) * 10 > slots.size() * 7) Resize(std::max<size_t>(16, slots.size() * 3 / 2));
     const uint32_t index = NewIndex();
     Record* record = RecordAt(index);
+    record->size = 0;
+    record->in_limbo = 0;
     record->references = 1;
     record->hash = hash;
-    record->Set(member);
+    try {
+      record->Set(member);
+    } catch (const std::bad_alloc&) {
+      record->set_next_free(free_head);
+      free_head = index;
+      throw;
+    }
     if (record->size == Record::kLong) long_bytes += member.bytes.size();
     size_t slot = HomeOf(hash);
     while (slots[slot] != 0) slot = After(slot);
@@ -183,6 +193,22 @@ struct alignas(64) MemberDictionary::Shard {
     record->Clear();
     record->set_next_free(free_head);
     free_head = index;
+    if (live == 0) {
+      GiveBack();
+    } else if (slots.size() > 64 && live * 4 < slots.size()) {
+      Resize(live * 2);
+    }
+  }
+
+  // Nothing is left: neither are readers.
+  void GiveBack() {
+    for (size_t i = 0; i < kChunks; ++i) {
+      free(Chunk(i).exchange(nullptr, std::memory_order_relaxed));
+    }
+    std::vector<uint32_t>().swap(slots);
+    std::vector<uint32_t>().swap(limbo);
+    used = 0;
+    free_head = kNoIndex;
   }
 
   mutable SpinLock lock;
@@ -308,7 +334,10 @@ void MemberDictionary::Release(Id id) {
   const uint32_t index = id >> kShardBits;
   const std::scoped_lock guard(shard.lock);
   if (--shard.RecordAt(index)->references != 0) return;
+  Record* record = shard.RecordAt(index);
+  if (record->in_limbo != 0) return;  // Unpin will come to it
   if (pins_.load(std::memory_order_acquire) != 0) {
+    record->in_limbo = 1;
     shard.limbo.push_back(index);
   } else {
     shard.Erase(index);
@@ -322,15 +351,14 @@ void MemberDictionary::Unpin() {
   for (size_t i = 0; i < kShards; ++i) {
     Shard& shard = shards_[i];
     const std::scoped_lock guard(shard.lock);
-    // One that came back and went again stands in the list twice; its record is free by then.
-    for (const uint32_t index : shard.limbo) {
+    if (pins_.load(std::memory_order_acquire) != 0) return;  // pinned anew: the next Unpin goes on
+    // Erasing the last record clears the list itself.
+    const std::vector<uint32_t> limbo = std::exchange(shard.limbo, {});
+    for (const uint32_t index : limbo) {
       Record* record = shard.RecordAt(index);
-      if (record->references != 0) continue;
-      record->references = UINT32_MAX;
-      shard.Erase(index);
+      record->in_limbo = 0;
+      if (record->references == 0) shard.Erase(index);
     }
-    shard.limbo.clear();
-    shard.limbo.shrink_to_fit();
   }
 }
 

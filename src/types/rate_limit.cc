@@ -13,7 +13,6 @@ __extension__ using Int128 = __int128;
 
 constexpr int64_t kBillion = 1'000'000'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
-constexpr int64_t kMaxSpanNs = kMaxFillMs * kNanosPerMilli;
 // An entry of SLIDING may be counted this part of a period too long when there are too many.
 constexpr int64_t kSlidingCells = 16;
 
@@ -37,14 +36,14 @@ struct Level {
   uint32_t fraction;
 };
 
-// What a time is worth, cut to billionths.
+// What a time is worth, cut to billionths; no more than the capacity and a fraction.
 Level Refill(const RateRule& rule, int64_t elapsed_ms) {
   const Int128 units = Int128{elapsed_ms} * rule.limit;
   Int128 rest;
   Level gained{};
   if (units <= std::numeric_limits<int64_t>::max()) [[likely]] {
     const auto small = static_cast<int64_t>(units);
-    gained.tokens = small / rule.period_ms;
+    gained.tokens = std::min(small / rule.period_ms, rule.capacity);
     rest = small % rule.period_ms;
   } else {
     const Int128 whole = units / rule.period_ms;
@@ -168,8 +167,8 @@ RateAnswer AskWindow(const RateRule& rule, int64_t cost, int64_t now_ms, RateSta
     if (over) state.time = now_ms;
     state.tokens = answer.remaining = tokens - cost;
   }
-  const bool untouched = over && !(answer.allowed && take);
-  answer.reset_ms = untouched ? 0 : WindowLeft(rule, state, now_ms);
+  // Nothing is missing in a full bucket, whenever its window ends.
+  answer.reset_ms = answer.remaining >= rule.limit ? 0 : WindowLeft(rule, state, now_ms);
   if (!answer.allowed) answer.retry_ms = cost > rule.limit ? -1 : answer.reset_ms;
   return answer;
 }
@@ -207,7 +206,7 @@ RateAnswer AskGcra(const RateRule& rule, int64_t cost, int64_t now_ms, RateState
   const int64_t ahead = ArrivalTime(state, now) - now;
   int64_t room = tolerance - ahead;  // cannot overflow: both lie within 64 bits of now
   const Int128 wanted = Int128{cost} * emission;
-  answer.allowed = wanted <= room;
+  answer.allowed = cost == 0 || wanted <= room;  // a smaller burst may leave less than no room
   if (answer.allowed && take) {
     state.time = now + ahead + static_cast<int64_t>(wanted);
     room -= static_cast<int64_t>(wanted);
@@ -233,7 +232,7 @@ RateAnswer AskSliding(const RateRule& rule, int64_t cost, int64_t now_ms, RateSt
         cost > rule.limit
             ? -1
             : TimeToFree(rule, state, first, SumFrom(state, first) - rule.limit + cost, now_ms);
-  } else if (take) {
+  } else if (take && cost > 0) {
     AddTaken(rule, cost, now_ms, &state);
     answer.remaining = left - cost;
   }
@@ -540,12 +539,20 @@ int64_t CellSeconds(Int128 nanos) {
   return static_cast<int64_t>(seconds + (millis > 0 ? 1 : 0));
 }
 
+// All of it can be counted in nanoseconds.
+bool FitsNanos(Int128 nanos) {
+  return nanos <= std::numeric_limits<int64_t>::max() &&
+         nanos >= std::numeric_limits<int64_t>::min();
+}
+
 // How many emissions fit, counted in whole microseconds as redis-cell does; a rate above one per
 // microsecond has room without end.
 int64_t CellRemaining(Int128 room, int64_t emission) {
   if (room <= -Int128{emission}) return 0;
-  const auto part = static_cast<double>(room / 1000);
-  const auto whole = static_cast<double>(emission / 1000);
+  const Int128 room_us = room / 1000;
+  const int64_t emission_us = emission / 1000;
+  const auto part = static_cast<double>(room_us);
+  const auto whole = static_cast<double>(emission_us);
   const double count = whole == 0 && part == 0 ? 0 : part / whole;
   if (count >= 9.2e18) return std::numeric_limits<int64_t>::max();
   if (count <= -9.2e18) return std::numeric_limits<int64_t>::min();
@@ -555,15 +562,15 @@ int64_t CellRemaining(Int128 room, int64_t emission) {
 }  // namespace
 
 CellAnswer CellThrottle(const CellRequest& request, int64_t now_ns, int64_t tat) {
+  constexpr std::string_view kOutOfRange = "ERR value is out of range";
   CellAnswer answer;
   const auto refuse = [&](std::string_view error) {
     answer.error = error;
     return answer;
   };
   const Int128 period = Int128{request.period_s} * kBillion;
-  if (period > kMaxSpanNs || period < -kMaxSpanNs ||
-      request.max_burst == std::numeric_limits<int64_t>::max()) {
-    return refuse("ERR value is out of range");
+  if (!FitsNanos(period) || request.max_burst == std::numeric_limits<int64_t>::max()) {
+    return refuse(kOutOfRange);
   }
   if (request.count == 0 || period == 0) {
     return refuse("Cell error: Store error: Zero rates are not supported");
@@ -573,23 +580,20 @@ CellAnswer CellThrottle(const CellRequest& request, int64_t now_ns, int64_t tat)
   if (emission == 0) return refuse("Cell error: Store error: Zero rates are not supported");
   answer.limit = request.max_burst + 1;
   const Int128 tolerance = Int128{emission} * answer.limit;
-  if (tolerance > kMaxSpanNs || tolerance < -kMaxSpanNs) {
-    return refuse("ERR value is out of range");
-  }
+  if (!FitsNanos(tolerance)) return refuse(kOutOfRange);
 
   const Int128 increment = Int128{emission} * request.quantity;
-  const Int128 from = std::max(now_ns, tat);
-  const Int128 new_tat = from + increment;
+  const Int128 new_tat = Int128{std::max(now_ns, tat)} + increment;
   const Int128 late = now_ns - (new_tat - tolerance);  // below zero: too early
   answer.limited = late < 0;
   Int128 ttl;
   if (answer.limited) {
     if (increment <= tolerance) answer.retry_s = CellSeconds(-late);
-    ttl = from - now_ns;
+    ttl = Int128{tat} - now_ns;  // below zero for a time in the past, as in redis-cell
   } else {
     ttl = new_tat - now_ns;
     if (ttl < 0) return refuse("Cell error: Store error: Error while setting key expire");
-    answer.store = request.quantity != 0;
+    if (!FitsNanos(new_tat)) return refuse(kOutOfRange);
     answer.new_tat = static_cast<int64_t>(new_tat);
     answer.ttl_ms = static_cast<int64_t>((ttl + kNanosPerMilli - 1) / kNanosPerMilli);
   }

@@ -105,12 +105,11 @@ struct CellRequest {
 
 struct CellAnswer {
   std::string_view error;  // empty: the rest is valid
-  bool limited = false;
-  bool store = false;  // new_tat is to be kept for ttl_ms
+  bool limited = false;    // if not, new_tat is to be kept for ttl_ms, whatever the quantity
   int64_t limit = 0;
   int64_t remaining = 0;
   int64_t retry_s = -1;
-  int64_t reset_s = 0;
+  int64_t reset_s = 0;  // below zero when limited on a time in the past
   int64_t new_tat = 0;
   int64_t ttl_ms = 0;
 };

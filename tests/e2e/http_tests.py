@@ -749,3 +749,16 @@ def shutdown_does_not_wait_for_ever(context):
     half.send(b"GET /heal")
     until(lambda: b"qbuf=9 " in server.call("CLIENT", "LIST"), 15, "the half request")
     eq(server.terminate(), 0)
+
+
+@test()
+def shutdown_now_does_not_wait(context):
+    server = serve(context, "--shutdown-timeout", "600")
+    begun = connect(context, server)
+    begun.send(encode("POST", "/associations", None, dict(JSON, **{"Content-Length": "10"})) + b"{")
+    half = connect(context, server)
+    half.send(b"GET /heal")
+    until(lambda: b"qbuf=9 " in server.call("CLIENT", "LIST"), 15, "the half request")
+    client = server.client()
+    client.send("SHUTDOWN", "NOW")
+    eq(server.wait_exit(), 0)

@@ -103,7 +103,7 @@ def throttle_as_redis_cell(context):
     """Facts about redis-cell 0.5: replies, the stored string, and what an odd number does."""
     context.sava_only()
     client = context.client()
-    client.call("DEL", "u", "s", "a", "b", "num", "str")
+    client.call("DEL", "u", "s", "a", "b", "num", "str", "big")
 
     def throttle(*args):
         return client.call("CL.THROTTLE", *args)
@@ -131,12 +131,18 @@ def throttle_as_redis_cell(context):
     eq(throttle("a", "9", "1", "60"), [0, 10, 8, -1, 120])
     eq(throttle("a", "0", "1", "60"), [1, 1, 0, 120, 120])
     client.call("SET", "num", "12345")
+    eq(throttle("num", "4", "1", "10", "6")[:2], [1, 5])
+    eq(client.call("GET", "num"), b"12345", "limited: nothing was written")
     eq(throttle("num", "1", "1", "60"), [0, 2, 1, -1, 60])
+    eq(client.call("PERSIST", "num"), 1)
+    eq(throttle("num", "1", "1", "60", "0"), [0, 2, 1, -1, 60])
+    check(0 < client.call("PTTL", "num") <= 60000, "quantity 0 sets the time to live again")
+    eq(throttle("big", "100000000", "1", "60"), [0, 100000001, 100000000, -1, 60])
     client.call("SET", "str", "hello")
     check(resp.is_error(throttle("str", "1", "1", "60")), "a string that is no bucket")
     check(resp.is_error(throttle("u", "1", "0", "60")), "a rate of zero")
     check(resp.is_error(throttle("u")), "too few arguments")
-    client.call("DEL", "u", "s", "a", "b", "num", "str")
+    client.call("DEL", "u", "s", "a", "b", "num", "str", "big")
 
 
 @test()

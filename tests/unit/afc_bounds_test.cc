@@ -208,6 +208,25 @@ TEST(AfcHalflife, HalvesEachTime) {
   EXPECT_EQ(afc.Card(kNow + 1'000'000), 1U);
 }
 
+// Members that are thousands of half-lives old weigh nothing, also when they go.
+TEST(AfcHalflife, TheTotalFollowsWhatIsRemoved) {
+  Afc afc({.halflife_ms = 1000}, 0);
+  afc.Add("old", 1, 0);
+  for (const char* name : {"a", "b", "c"}) afc.Add(name, 1000, 2'000'000);
+  afc.Add("heavy", 1'000'000'000'000, 2'000'000);
+  EXPECT_TRUE(afc.Remove("old", 2'000'000));
+  EXPECT_TRUE(afc.Remove("heavy", 2'000'000));
+  EXPECT_EQ(afc.Total(2'000'000), 3000U);
+  EXPECT_TRUE(afc.Remove("b", 2'000'000));
+  EXPECT_EQ(afc.Total(2'000'000), 2000U);
+}
+
+TEST(AfcHalflife, ASmallCounterIsSmall) {
+  Afc afc({.halflife_ms = 1000}, 0);
+  afc.Add("one", 1, 0);
+  EXPECT_LT(afc.MemoryUsage(0), 1500U);
+}
+
 TEST(AfcHalflife, TheRecentOvertakesTheFrequent) {
   Afc afc({.halflife_ms = 1000}, kNow);
   for (int i = 0; i < 100; ++i) afc.Add("old", 1, kNow);
@@ -349,6 +368,15 @@ INSTANTIATE_TEST_SUITE_P(All, AfcWindow,
                                          Window{"long", 100'000, 50, 400},
                                          Window{"many", 60'000, 20, 5000}),
                          [](const auto& at) { return std::string(at.param.name); });
+
+// Nothing that is asked about a member that is not there moves the window on.
+TEST(AfcWindow, RemovingNothingChangesNothing) {
+  Afc afc({.window_ms = 1000}, 0);
+  afc.Add("a", 2, 500);
+  EXPECT_FALSE(afc.Remove("nobody", 1'000'000));
+  EXPECT_EQ(afc.Count("a", 600), 2U);
+  EXPECT_FALSE(afc.Remove("a", 1'000'000)) << "it is forgotten by then";
+}
 
 TEST(AfcWindow, TellsWhatIsNew) {
   Afc afc({.window_ms = 1000}, kNow);

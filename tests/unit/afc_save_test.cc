@@ -16,6 +16,7 @@
 #include "types/afc.h"
 #include "types/member_dictionary.h"
 #include "types/save.h"
+#include "types/type_registry.h"
 
 namespace sava::types {
 namespace {
@@ -172,6 +173,25 @@ TEST(AfcLoad, ReplaysItsCorpus) {
     ++replayed;
   }
   EXPECT_GE(replayed, 8);
+}
+
+// As many different counts as members: neither loading nor copying walks them all for each.
+TEST(AfcLoad, ManyGroups) {
+  constexpr int kMembers = 300000;
+  Afc afc;
+  for (int i = 0; i < kMembers; ++i) {
+    afc.Add(std::to_string(i), static_cast<uint64_t>(kMembers - i), 0);
+  }
+  std::string bytes;
+  {
+    Writer out(&bytes);
+    afc.Save(out);
+  }
+  Reader in(bytes);
+  const auto loaded = AllTypes().Load(kRdbModule, in);
+  ASSERT_NE(loaded, nullptr);
+  EXPECT_EQ(static_cast<const Afc&>(*loaded).Total(0), afc.Total(0));
+  EXPECT_EQ(afc.Copy()->size(), static_cast<size_t>(kMembers));
 }
 
 TEST(AfcLoad, RefusesAnything) {

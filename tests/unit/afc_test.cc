@@ -378,5 +378,18 @@ TEST(Afc, EqualHistoriesHaveEqualDigests) {
   EXPECT_NE(digest(a), digest(b));
 }
 
+// The total is the sum of the counts also after some have stopped at the end of the scale.
+TEST(Afc, TheTotalSurvivesFullCounters) {
+  Afc afc;
+  for (const char* name : {"a", "b", "c"}) {
+    afc.Add(name, Afc::kMaxCount, 0);
+    afc.Add(name, Afc::kMaxCount, 0);
+  }
+  afc.Add("d", 7, 0);
+  EXPECT_EQ(afc.Total(0), UINT64_MAX);
+  for (const char* name : {"a", "b", "c"}) afc.Remove(name, 0);
+  EXPECT_EQ(afc.Total(0), 7U);
+}
+
 }  // namespace
 }  // namespace sava::types

@@ -358,8 +358,14 @@ TEST(BenchOptions, AreReadAndChecked) {
       {"-p", "70000"},
       {"--distinct", "5"},
       {"--user", "u"},
+      {"--http", "--top", "10001"},
+      {"--top", "5,10001,5", "--http"},
+      {"--http", "-s", "socket"},
+      {"-s", "socket", "--http"},
       {"--associators", "1000000000", "--associated", "1000000000"},
   };
+  EXPECT_TRUE(ParseBenchOptions({"--http", "--top", "10000"}));
+  EXPECT_TRUE(ParseBenchOptions({"-s", "socket", "--top", "10001"}));
   for (const auto& words : refused) EXPECT_FALSE(ParseBenchOptions(words)) << words[0];
 }
 

@@ -177,6 +177,33 @@ TEST(Limiter, FlushingLetsNobodyRoundHisOwnLimit) {
   EXPECT_EQ(client.Run({"GET", "k"}), "$-1\r\n") << "but the others start afresh";
 }
 
+TEST(Limiter, FlushingAnotherDatabaseChangesNoBucket) {
+  LimitedEngine test(1);
+  test.settings.ratelimit_exempt = {"SELECT", "FLUSHDB", "SWAPDB"};
+  test.engine.limiter().Configure(test.settings);
+  TestClient client(test, 0);
+  TestClient admin(test, 0);
+  admin.client.user = "admin";
+  admin.Run({"SELECT", "1"});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.Run({"GET", "k"}), "$-1\r\n");
+    EXPECT_EQ(admin.Run({"FLUSHDB"}), "+OK\r\n");
+    EXPECT_EQ(admin.Run({"SWAPDB", "3", "4"}), "+OK\r\n");
+  }
+  EXPECT_EQ(client.Run({"GET", "k"}), Refused(60'001));
+}
+
+TEST(Limiter, AnExemptCommandDoesNotOpenOnesOwnBucket) {
+  LimitedEngine test(1);
+  test.settings.ratelimit_exempt = {"SET", "DEL"};
+  test.engine.limiter().Configure(test.settings);
+  TestClient client(test, 0);
+  client.Run({"GET", "k"});
+  EXPECT_TRUE(client.Run({"SET", "__rl:default", "1 5"}).starts_with("-NOPERM"));
+  EXPECT_TRUE(client.Run({"DEL", "__rl:default"}).starts_with("-NOPERM"));
+  EXPECT_EQ(client.Run({"SET", "k", "v"}), "+OK\r\n");
+}
+
 TEST(Limiter, AStoredBucketIsTakenUpWhenTheLimiterStarts) {
   LimitedEngine test(1);
   test.settings.ratelimit_enabled = false;

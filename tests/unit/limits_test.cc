@@ -50,7 +50,7 @@ TEST_F(Limits, ARefusalChangesNothing) {
 }
 
 TEST_F(Limits, PeekTakesNothing) {
-  EXPECT_EQ(Ints({"RL.PEEK", "k", "WINDOW", "3", "60000"}), "1 3 3 0 60001");
+  EXPECT_EQ(Ints({"RL.PEEK", "k", "WINDOW", "3", "60000"}), "1 3 3 0 0");
   EXPECT_EQ(context.StringAt("k"), "(none)");
   Run({"RL.TAKE", "k", "WINDOW", "3", "60000"});
   EXPECT_EQ(Ints({"RL.PEEK", "k", "WINDOW", "3", "60000", "COST", "3"}), "0 3 2 60001 60001");
@@ -86,7 +86,7 @@ TEST_F(Limits, EveryAlgorithmHasItsString) {
 }
 
 TEST_F(Limits, RefundGivesBackUpToTheWhole) {
-  EXPECT_EQ(Ints({"RL.REFUND", "k", "WINDOW", "3", "60000"}), "0 3 3 0 60001");
+  EXPECT_EQ(Ints({"RL.REFUND", "k", "WINDOW", "3", "60000"}), "0 3 3 0 0");
   EXPECT_EQ(context.TakeEffects(), "");
   Run({"RL.TAKE", "k", "WINDOW", "3", "60000", "COST", "3"});
   context.TakeEffects();
@@ -168,6 +168,46 @@ TEST_F(Limits, ThrottleSharesTheBucketOfGcra) {
   EXPECT_EQ(Run({"CL.THROTTLE", "k"}),
             "-Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> "
             "<period> [<quantity>]\r\n");
+}
+
+TEST_F(Limits, ThrottleWithQuantityZeroWritesTheBucketAgain) {
+  Run({"CL.THROTTLE", "k", "4", "1", "10"});
+  Run({"PERSIST", "k"});
+  context.TakeEffects();
+  EXPECT_EQ(Ints({"CL.THROTTLE", "k", "4", "1", "10", "0"}), "0 5 4 -1 10");
+  EXPECT_EQ(context.TakeEffects(), "SET k 1700000010000000000 PXAT 1700000010000");
+  EXPECT_EQ(context.ExpiryAt("k"), kNow + 10'000);
+  Run({"SET", "past", "12345"});
+  EXPECT_EQ(Ints({"CL.THROTTLE", "past", "4", "1", "10", "0"}), "0 5 5 -1 0");
+  EXPECT_EQ(context.ExpiryAt("past"), kNow + 1) << "as good as no bucket";
+  EXPECT_EQ(Ints({"CL.THROTTLE", "fresh", "4", "1", "10", "0"}), "0 5 5 -1 0");
+  EXPECT_EQ(context.ExpiryAt("fresh"), kNow + 1);
+}
+
+TEST_F(Limits, ThrottleReadsWhatRedisCellReads) {
+  Run({"SET", "plus", "+1700000010000000000"});
+  EXPECT_EQ(Ints({"CL.THROTTLE", "plus", "4", "1", "10"}), "0 5 3 -1 20");
+  EXPECT_EQ(context.StringAt("plus"), "1700000020000000000");
+  Run({"SET", "zeros", "0001700000010000000000"});
+  EXPECT_EQ(Ints({"CL.THROTTLE", "zeros", "4", "1", "10"}), "0 5 3 -1 20");
+  Run({"SET", "past", "007"});
+  EXPECT_EQ(Ints({"CL.THROTTLE", "past", "4", "1", "10", "6"}), "1 5 170000004 -1 -1699999999");
+  Run({"SET", "none", "-1"});
+  EXPECT_EQ(Ints({"CL.THROTTLE", "none", "4", "1", "10", "6"}), "1 5 5 -1 0");
+  for (const char* bad : {"", "+", "1 2", " 1", "9223372036854775808", "1.5"}) {
+    Run({"SET", "bad", bad});
+    EXPECT_EQ(Run({"CL.THROTTLE", "bad", "4", "1", "10"}), "-ERR not a rate limit bucket\r\n")
+        << bad;
+    EXPECT_EQ(context.StringAt("bad"), bad);
+  }
+}
+
+TEST_F(Limits, CostZeroIsAlwaysAllowed) {
+  Run({"RL.TAKE", "g", "GCRA", "10", "10000", "BURST", "10", "COST", "10"});
+  for (const char* command : {"RL.PEEK", "RL.TAKE"}) {
+    EXPECT_EQ(Ints({command, "g", "GCRA", "10", "10000", "BURST", "2", "COST", "0"}),
+              "1 2 0 0 10000");
+  }
 }
 
 // ---- INCREX ----

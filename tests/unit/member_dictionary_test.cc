@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <string>
 #include <thread>
@@ -104,6 +105,34 @@ TEST(MemberDictionary, APinKeepsMembersWithoutReferences) {
   EXPECT_EQ(Find(dictionary, "gone"), MemberDictionary::kNone);
   EXPECT_EQ(Find(dictionary, "back"), back);
   EXPECT_EQ(dictionary.size(), 1U);
+}
+
+TEST(MemberDictionary, GivesBackWhatNobodyNeeds) {
+  MemberDictionary dictionary;
+  std::vector<Id> ids;
+  for (int i = 0; i < 100000; ++i) ids.push_back(Intern(dictionary, std::to_string(i)));
+  const size_t full = dictionary.bytes();
+  for (const Id id : ids) dictionary.Release(id);
+  EXPECT_LT(dictionary.bytes() * 100, full);
+  EXPECT_EQ(TextOf(dictionary, Intern(dictionary, "again")), "again");
+}
+
+// Pins come and go while a member does: it is forgotten once, and only when nobody has it.
+TEST(MemberDictionary, PinsMeetReleases) {
+  MemberDictionary dictionary;
+  std::atomic<bool> stop{false};
+  std::thread pinner([&] {
+    while (!stop.load()) {
+      dictionary.Pin();
+      dictionary.Unpin();
+    }
+  });
+  for (int i = 0; i < 20000; ++i) dictionary.Release(Intern(dictionary, "member"));
+  stop.store(true);
+  pinner.join();
+  dictionary.Pin();
+  dictionary.Unpin();
+  EXPECT_EQ(dictionary.size(), 0U);
 }
 
 TEST(MemberDictionary, TellsSharedMembersFromOthers) {

@@ -378,6 +378,95 @@ TEST(RateRule, TheLargestWorkWithoutOverflow) {
   }
 }
 
+TEST(Token, ALongWaitAtAHighRateFillsTheBucketAndNoMore) {
+  const RateRule rule = Rule(RateAlgorithm::kToken, kMaxTokens, 1);
+  RateState state;
+  ASSERT_TRUE(ParseBucket(rule.algorithm, "1000 999999999999999", &state));
+  const RateAnswer answer = TakeTokens(rule, 1, 10'223, &state);
+  EXPECT_TRUE(answer.allowed);
+  EXPECT_EQ(answer.remaining, kMaxTokens - 1);
+  EXPECT_EQ(answer.reset_ms, 1);
+  EXPECT_EQ(Text(rule.algorithm, state), "10223 999999999999999");
+}
+
+void ExpectNoNegativeNumber(const RateAnswer& answer, const std::string& where) {
+  EXPECT_GE(answer.remaining, 0) << where;
+  EXPECT_GE(answer.retry_ms, -1) << where;
+  EXPECT_GE(answer.reset_ms, 0) << where;
+}
+
+// Every operation on this bucket, at times from the first to the last.
+void CheckBucketAtTheEdge(const RateRule& rule, const std::string& text) {
+  RateState stored;
+  if (!ParseBucket(rule.algorithm, text, &stored)) return;
+  for (const int64_t now : {int64_t{0}, int64_t{10'223}, kNow, kMaxNowMs}) {
+    for (const int64_t cost : {int64_t{0}, int64_t{1}, rule.capacity, kMaxTokens}) {
+      const std::string where =
+          std::string(RateAlgorithmName(rule.algorithm)) + " " + std::to_string(rule.limit) + " " +
+          std::to_string(rule.period_ms) + " burst " + std::to_string(rule.capacity) + " cost " +
+          std::to_string(cost) + " now " + std::to_string(now) + " on " + text;
+      ExpectNoNegativeNumber(PeekTokens(rule, cost, now, stored), where);
+      RateState taken = stored;
+      const RateAnswer answer = TakeTokens(rule, cost, now, &taken);
+      ExpectNoNegativeNumber(answer, where);
+      EXPECT_TRUE(cost > 0 || answer.allowed) << where;
+      RateState refunded = stored;
+      ExpectNoNegativeNumber(RefundTokens(rule, cost, now, &refunded), where);
+      for (const RateState& state : {taken, refunded}) {
+        EXPECT_GE(RateTtl(rule, state, now), 0) << where;
+        const bool gone = rule.algorithm == RateAlgorithm::kSliding && state.entries == 0;
+        EXPECT_TRUE(gone || Parses(rule.algorithm, Text(rule.algorithm, state))) << where;
+      }
+    }
+  }
+}
+
+TEST(RateRule, NothingIsNegativeAtTheEdge) {
+  const int64_t counts[] = {1, 2, 1'000'003, kMaxTokens - 1, kMaxTokens};
+  const int64_t periods[] = {1, 2, 999'999'999, 1'000'000'000, kMaxPeriodMs};
+  const char* const texts[] = {
+      "0 0",
+      "1000 999999999999999",
+      "0 1000000000000000",
+      "1000 999999999999998.999999999",
+      "5000000000000 0.000000001",
+      "5000000000000 1000000000000000",
+      "0 999999999999999 5000000000000 1",
+      "0 1 1 1 1699999999998 1",
+      "-9223372036854775808",
+      "-1",
+      "1700000000000000000",
+      "9223372036854775807",
+  };
+  int rules = 0;
+  for (const auto algorithm : {RateAlgorithm::kWindow, RateAlgorithm::kToken, RateAlgorithm::kGcra,
+                               RateAlgorithm::kSliding}) {
+    for (const int64_t limit : counts) {
+      for (const int64_t period : periods) {
+        for (const int64_t burst : counts) {
+          const RateRule rule = Rule(algorithm, limit, period, burst);
+          if (!CheckRule(rule).empty()) continue;
+          ++rules;
+          for (const char* text : texts) CheckBucketAtTheEdge(rule, text);
+        }
+      }
+    }
+  }
+  EXPECT_GE(rules, 100);
+}
+
+TEST(Gcra, CostZeroIsAllowedBeyondASmallerBurst) {
+  RateState state = Fresh(Rule(RateAlgorithm::kGcra, 10, 10'000), kNow);
+  TakeTokens(Rule(RateAlgorithm::kGcra, 10, 10'000), 10, kNow, &state);
+  const RateRule smaller = Rule(RateAlgorithm::kGcra, 10, 10'000, 2);
+  const RateAnswer answer = PeekTokens(smaller, 0, kNow, state);
+  EXPECT_TRUE(answer.allowed);
+  EXPECT_EQ(answer.remaining, 0);
+  EXPECT_EQ(answer.retry_ms, 0);
+  EXPECT_EQ(answer.reset_ms, 10'000);
+  EXPECT_FALSE(PeekTokens(smaller, 1, kNow, state).allowed);
+}
+
 TEST(Gcra, AnyStoredNumberIsTaken) {
   const RateRule rule = Rule(RateAlgorithm::kGcra, 10, 1000);
   for (const int64_t time : {INT64_MIN, int64_t{-1}, int64_t{12345}, INT64_MAX}) {
@@ -413,7 +502,7 @@ struct Cell {
     const CellAnswer answer =
         CellThrottle({burst, count, period, quantity}, now_ms * 1'000'000, tat);
     if (!answer.error.empty()) return std::string(answer.error);
-    if (answer.store) tat = answer.new_tat;
+    if (!answer.limited) tat = answer.new_tat;
     return std::to_string(answer.limited) + " " + std::to_string(answer.limit) + " " +
            std::to_string(answer.remaining) + " " + std::to_string(answer.retry_s) + " " +
            std::to_string(answer.reset_s);
@@ -435,6 +524,29 @@ TEST(CellThrottle, AnswersAsRedisCellDoes) {
   EXPECT_EQ(cell.Ask(-1, 1, 10), "1 0 0 -1 30");
 }
 
+TEST(CellThrottle, CountsUpTo64BitsOfNanoseconds) {
+  EXPECT_EQ(Cell{}.Ask(100'000'000, 1, 60), "0 100000001 100000000 -1 60");
+  EXPECT_EQ(Cell{}.Ask(153'722'866, 1, 60), "0 153722867 153722866 -1 60");
+  EXPECT_EQ(Cell{}.Ask(153'722'867, 1, 60), "ERR value is out of range");
+  EXPECT_EQ(Cell{}.Ask(0, 2, 9'223'372'036), "0 1 0 -1 4611686018");
+  // The tolerance fits, the time that would have to be kept does not.
+  Cell cell;
+  EXPECT_EQ(cell.Ask(0, 1, 9'223'372'036), "ERR value is out of range");
+  EXPECT_EQ(cell.Ask(100'000'000, 1, 60, 100'000'001), "0 100000001 0 -1 6000000060");
+  EXPECT_EQ(cell.Ask(153'722'866, 1, 60, 50'000'000), "ERR value is out of range");
+  EXPECT_EQ(cell.Ask(100'000'000, 1, 60), "1 100000001 0 60 6000000060");
+}
+
+TEST(CellThrottle, LimitedOnATimeInThePastCountsFromIt) {
+  Cell cell;
+  cell.tat = 12345;
+  EXPECT_EQ(cell.Ask(4, 1, 10, 6), "1 5 170000004 -1 -1699999999");
+  EXPECT_EQ(cell.tat, 12345);
+  cell.tat = (kNow - 2500) * 1'000'000;
+  EXPECT_EQ(cell.Ask(4, 1, 10, 6), "1 5 5 -1 -2");
+  EXPECT_EQ(cell.Ask(4, 1, 10, 5), "0 5 0 -1 50") << "what is allowed counts from now";
+}
+
 TEST(CellThrottle, RefusesWhatCannotBeCounted) {
   Cell cell;
   const std::string zero = "Cell error: Store error: Zero rates are not supported";
@@ -445,6 +557,7 @@ TEST(CellThrottle, RefusesWhatCannotBeCounted) {
   EXPECT_EQ(cell.Ask(1, 1, INT64_MIN), "ERR value is out of range");
   EXPECT_EQ(cell.Ask(INT64_MAX, 1, 60), "ERR value is out of range");
   EXPECT_EQ(cell.Ask(INT64_MAX - 1, 1, 60), "ERR value is out of range");
+  EXPECT_EQ(cell.Ask(1, 1, 9'223'372'037), "ERR value is out of range");
   EXPECT_EQ(cell.Ask(1, 1, 60, INT64_MAX), "1 2 2 -1 0");
   EXPECT_EQ(cell.Ask(1, 1, 60, INT64_MIN),
             "Cell error: Store error: Error while setting key expire");

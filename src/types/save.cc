@@ -35,6 +35,9 @@ constexpr uint64_t kLzfMostGrowth = 88;
 
 constexpr size_t kFooter = 10;  // version, checksum
 
+constexpr std::string_view kModuleAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 template <typename T>
 std::string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
@@ -52,11 +55,15 @@ T NumberFrom(std::string_view bytes) {
 // ---- Writer ----
 
 uint64_t ModuleId(std::string_view name, unsigned version) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   uint64_t id = 0;
-  for (const char c : name) id = (id << 6) | kAlphabet.find(c);
+  for (const char c : name) id = (id << 6) | kModuleAlphabet.find(c);
   return (id << 10) | version;
+}
+
+std::string ModuleName(uint64_t id) {
+  std::string name;
+  for (int shift = 58; shift >= 10; shift -= 6) name += kModuleAlphabet[(id >> shift) & 63];
+  return name;
 }
 
 Writer::Writer(std::string* out, bool compress)

@@ -41,6 +41,8 @@ enum class ModuleOpcode : uint8_t {
 // The id of a module type: nine characters and a version up to 1023.
 // REQUIRES: name has nine characters of A-Z a-z 0-9 - _.
 uint64_t ModuleId(std::string_view name, unsigned version);
+// The nine characters of an id.
+std::string ModuleName(uint64_t id);
 
 class SavedDictionary;
 

@@ -29,6 +29,7 @@ MODULES = [
     "directed_tests",
     "differential",
     "dump_tests",
+    "check_command_tests",
     "afc_tests",
     "transactions_tests",
     "expiry_tests",

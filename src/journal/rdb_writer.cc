@@ -1,0 +1,97 @@
+#include "journal/rdb_writer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/crc.h"
+#include "base/text.h"
+#include "types/afc.h"
+#include "types/member_dictionary.h"
+
+namespace sava::journal {
+
+RdbWriter::RdbWriter(Sink sink, const Options& options)
+    : checksum_(options.checksum),
+      out_(
+          [this, to = std::move(sink)](std::string_view bytes) {
+            if (checksum_) crc_ = base::Crc64(crc_, bytes);
+            to(bytes);
+          },
+          options.compress) {}
+
+void RdbWriter::Begin(const Origin& origin) {
+  out_.Raw(fmt::format("{}{:04}", kRdbMagic, types::kRdbVersion));
+  Aux("redis-ver", origin.redis_version);
+  Aux("redis-bits", "64");
+  Aux("ctime", base::IntText(origin.ctime_s));
+  Aux("used-mem", base::IntText(static_cast<int64_t>(origin.used_memory)));
+  Aux("aof-base", origin.aof_base ? "1" : "0");
+}
+
+void RdbWriter::Aux(std::string_view name, std::string_view value) {
+  out_.Byte(kRdbAux);
+  out_.String(name);
+  out_.String(value);
+}
+
+void RdbWriter::Dictionary() {
+  out_.Byte(kRdbModuleAux);
+  out_.Length(types::Afc::Type().module_id);
+  out_.ModuleUnsigned(kRdbAuxBeforeKeys);
+  types::MemberDictionary::Shared().SaveAll(out_);
+  out_.ModuleEnd();
+  out_.set_refers(true);
+}
+
+void RdbWriter::Function(std::string_view code) {
+  out_.Byte(kRdbFunction);
+  out_.String(code);
+}
+
+void RdbWriter::SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) {
+  out_.Byte(kRdbSelectDb);
+  out_.Length(db);
+  out_.Byte(kRdbResizeDb);
+  out_.Length(keys);
+  out_.Length(expiring);
+}
+
+types::Writer& RdbWriter::OpenValue(const RdbKey& key, uint8_t rdb_type) {
+  if (key.expire_at_ms != -1) {
+    out_.Byte(kRdbExpireMs);
+    out_.Fixed64(static_cast<uint64_t>(key.expire_at_ms));
+  }
+  if (key.idle_seconds >= 0) {
+    out_.Byte(kRdbIdle);
+    out_.Length(static_cast<uint64_t>(key.idle_seconds));
+  }
+  if (key.frequency >= 0) {
+    out_.Byte(kRdbFrequency);
+    out_.Byte(static_cast<uint8_t>(key.frequency));
+  }
+  out_.Byte(rdb_type);
+  out_.String(key.key);
+  return out_;
+}
+
+void RdbWriter::String(const RdbKey& key, std::string_view value) {
+  OpenValue(key, types::kRdbString).String(value);
+}
+
+void RdbWriter::Number(const RdbKey& key, int64_t value) {
+  OpenValue(key, types::kRdbString).StringOf(value);
+}
+
+void RdbWriter::Object(const RdbKey& key, const types::Object& value) {
+  value.Save(OpenValue(key, value.rdb_type()));
+}
+
+void RdbWriter::End() {
+  out_.Byte(kRdbEnd);
+  out_.Flush();
+  out_.Fixed64(crc_);
+  out_.Flush();
+}
+
+}  // namespace sava::journal

@@ -1,0 +1,66 @@
+// RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it. It is told what to write in
+// the order of the file: Begin, [Dictionary], [Function ...], then for each database that has keys
+// SelectDb and its keys, at last End. docs/formats/rdb.md describes the bytes.
+//
+// Bytes reach the sink in pieces of some 64 KB, in order. A sink that cannot keep them remembers
+// that itself: the writer goes on. Nothing here is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "journal/rdb_format.h"
+#include "types/object.h"
+#include "types/save.h"
+
+namespace sava::journal {
+
+class RdbWriter {
+ public:
+  using Sink = types::Writer::Sink;
+
+  struct Options {
+    bool compress = true;  // rdbcompression
+    bool checksum = true;  // rdbchecksum; without, the file ends with zeros
+  };
+  // What the file says of its writer.
+  struct Origin {
+    std::string_view redis_version;
+    int64_t ctime_s = 0;
+    uint64_t used_memory = 0;
+    bool aof_base = false;
+  };
+
+  RdbWriter(Sink sink, const Options& options);
+
+  void Begin(const Origin& origin);
+  void Aux(std::string_view name, std::string_view value);
+  // The member dictionary; from here on values refer to it. A stock server refuses such a file.
+  // REQUIRES: the dictionary is pinned until End, or nobody changes a counter.
+  void Dictionary();
+  // A function library: its source, shebang line included.
+  void Function(std::string_view code);
+  // `keys` and `expiring` are hints for the reader's tables.
+  void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring);
+
+  // Redis writes idle_seconds with an LRU policy and frequency with an LFU policy, else neither.
+  // REQUIRES: no key twice in a database.
+  void String(const RdbKey& key, std::string_view value);
+  // The string that `value` is in decimal.
+  void Number(const RdbKey& key, int64_t value);
+  void Object(const RdbKey& key, const types::Object& value);
+  // Everything before the value; the caller writes that, e.g. in the pieces of Object::BeginCut.
+  types::Writer& OpenValue(const RdbKey& key, uint8_t rdb_type);
+
+  // Ends the file and hands on what is left.
+  void End();
+
+  uint64_t written() const { return out_.written(); }
+
+ private:
+  bool checksum_;
+  uint64_t crc_ = 0;  // of what the sink got
+  types::Writer out_;
+};
+
+}  // namespace sava::journal

@@ -18,8 +18,6 @@ namespace {
 // How many associations the verification looks at, and of how many associators, at most.
 constexpr uint64_t kVerifiedAssociations = 200000;
 constexpr uint64_t kVerifiedAssociators = 100;
-// The most that one GET gives.
-constexpr uint64_t kMostOverHttp = 10000;
 
 std::string Base64(std::string_view bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -42,7 +40,7 @@ class Requests {
   Requests(const BenchOptions& options, const AssociationLoad& load)
       : load_(&load), wire_(options.load.wire), key_prefix_(options.prefix) {
     const LoadSettings& settings = options.load;
-    head_.host = settings.endpoint.socket.empty() ? settings.endpoint.Text() : "localhost";
+    head_.host = settings.endpoint.Text();
     if (settings.password.empty()) return;
     head_.authorization = settings.user.empty()
                               ? "Bearer " + settings.password

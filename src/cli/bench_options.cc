@@ -11,9 +11,6 @@
 namespace sava::cli {
 namespace {
 
-// The most that one GET of the HTTP service gives.
-constexpr uint64_t kMostOverHttp = 10000;
-
 constexpr std::string_view kUsage =
     R"(Usage: sava bench associations [OPTION ...]
 

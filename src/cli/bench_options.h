@@ -12,6 +12,9 @@
 
 namespace sava::cli {
 
+// The most that one GET of the HTTP service gives.
+inline constexpr uint64_t kMostOverHttp = 10000;
+
 struct BenchOptions {
   LoadSettings load;
   AssociationShape shape;

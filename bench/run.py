@@ -26,8 +26,8 @@ def find_benchmarks():
     found = {}
     for file in sorted(os.listdir(folder)):
         name, extension = os.path.splitext(file)
-        if extension != ".py" or name == "run":
-            continue
+        if extension != ".py" or name == "run" or name.startswith("soak"):
+            continue  # soaks are programs of their own
         benchmark = getattr(importlib.import_module(name), "BENCHMARK", None)
         if benchmark is not None:
             found[benchmark.name] = benchmark

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """A bounded soak: many clients, mixed load, invariants checked all along.
 
-`bench/soak.py [--minutes N] [--clients N] [--seed N] [--server PROGRAM] [-- server options]`
+`bench/soak.py [--part load|durability|all] [--minutes N] [--clients N] [--seed N]
+               [--server PROGRAM] [-- server options]`
 
 Holds while it runs: the server lives and answers, every reply is what a model of the client's own
 keys says, money moved by transactions is conserved, used_memory stays near maxmemory, messages of a
 publisher arrive complete and in order. Holds at the end: counters equal the sum of what clients
 added, resident memory has not grown since the steady state, connections are gone, SIGTERM ends the
-server with code 0. Exit code 0 when all of it held, else 1 with what did not.
+server with code 0. Then, for as long again, soak_durability.py: kills, snapshots under load, bad
+disks. Exit code 0 when all of it held, else 1 with what did not.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import queue
 import random
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -187,7 +190,8 @@ def soak(server, options):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="soak", description="A bounded soak of the server.")
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--part", choices=("load", "durability", "all"), default="all")
+    parser.add_argument("--minutes", type=float, default=10, help="of each part")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--server", default=os.path.join(harness.ROOT, "build/release/sava"))
@@ -200,9 +204,7 @@ def parse_arguments():
     return options
 
 
-def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    options = parse_arguments()
+def load_part(options):
     harness.say(f"soak of {options.minutes:g} minutes, {options.clients} clients, "
                 f"seed {options.seed}")
     server = harness.Server(options.server, "sava", (
@@ -218,6 +220,24 @@ def main():
         return 1
     print("soak passed")
     return 0
+
+
+def durability_part(options):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "soak_durability.py")
+    sys.stdout.flush()
+    return subprocess.call([sys.executable, script, "--minutes", str(options.minutes), "--seed",
+                            str(options.seed), "--server", options.server])
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = parse_arguments()
+    code = 0
+    if options.part != "durability":
+        code = load_part(options)
+    if options.part != "load":
+        code = durability_part(options) or code
+    return code
 
 
 if __name__ == "__main__":

@@ -44,6 +44,13 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   return MappedFile(static_cast<const char*>(data), size);
 }
 
+void MappedFile::Release(size_t from, size_t to) const {
+  constexpr size_t kPage = 4096;
+  from = from / kPage * kPage;
+  to = to / kPage * kPage;
+  if (to > from) madvise(const_cast<char*>(data_) + from, to - from, MADV_DONTNEED);
+}
+
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
 

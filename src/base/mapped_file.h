@@ -20,6 +20,8 @@ class MappedFile {
   ~MappedFile();
 
   std::string_view bytes() const { return {data_, size_}; }
+  // Gives back the memory of these bytes (whole pages of it); they may be read again all the same.
+  void Release(size_t from, size_t to) const;
 
  private:
   MappedFile(const char* data, size_t size) : data_(data), size_(size) {}

@@ -1,254 +1,170 @@
 #include "cli/check.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <ctime>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
-#include "base/mapped_file.h"
-#include "base/text.h"
-#include "journal/rdb_reader.h"
-#include "types/type_registry.h"
+#include "cli/check_file.h"
+#include "cli/check_rdb.h"
+#include "cli/check_repair.h"
+#include "cli/data_files.h"
+#include "journal/file_system.h"
 
 namespace sava::cli {
 
 namespace {
 
-constexpr std::string_view kHelp = R"(Usage: sava check [--portable] FILE
+constexpr std::string_view kHelp = R"(Usage: sava check [--portable] [--repair] PATH
 
-Reads an RDB file (dump.rdb) from end to end and prints a summary.
+Reads data files from end to end, prints a summary, and says what is wrong with file and offset.
+PATH is an RDB file (dump.rdb), a file of an append-only log (*.aof), a manifest, an append-only
+directory, or a data directory as 'sava serve --dir' uses it.
 
-  --portable   also list what a stock Redis 7.0 would refuse: native types, with their keys
+  --portable   also list what a stock Redis 7.0 would refuse: native values with their keys, and
+               commands of the log that it does not know
+  --repair     cut a broken end of the log off, behind its last whole command or transaction. The
+               file as it was is kept as FILE.before-repair. Only the last file of a log is
+               repaired, unless another is given as PATH; RDB files are not. No server may run
+               on it meanwhile.
 
-Exit code: 0 the file is good; 1 it is damaged, or holds what this version does not read;
-           2 it is good, but not portable.
+Exit code: 0 all is good, or was repaired; 1 something is damaged, or holds what this version does
+           not read; 2 all is good, but not portable.
 )";
 
-// Progress is shown for files from this size on.
-constexpr uint64_t kLargeFile = 64 << 20;
-
-// The newest version that a stock Redis 7.0 reads.
-constexpr int kPortableVersion = 10;
-
-// Collects what the summary says.
-class Summary final : public journal::RdbSink {
- public:
-  struct Database {
-    uint64_t keys = 0;
-    uint64_t expiring = 0;
-  };
-
-  Summary(bool portable, std::function<void(uint64_t)> progress)
-      : portable_(portable), progress_(std::move(progress)) {}
-
-  base::Status Version(int version) override {
-    version_ = version;
-    if (version > kPortableVersion) Obstacle(fmt::format("RDB version {}", version));
-    return {};
-  }
-  base::Status Aux(std::string_view name, std::string_view value) override {
-    if (name == "redis-ver") redis_version_ = value;
-    if (name == "valkey-ver") valkey_version_ = value;
-    if (name == "ctime" && !base::ParseInt(value, &ctime_)) ctime_ = -1;
-    return {};
-  }
-  base::Status SelectDb(uint64_t db) override {
-    db_ = db;
-    return {};
-  }
-  base::Status Resize(uint64_t /*keys*/, uint64_t /*expiring*/) override { return {}; }
-  base::Status String(const journal::RdbKey& key, std::string_view /*value*/) override {
-    Count(key, "string");
-    return {};
-  }
-  base::Status Object(const journal::RdbKey& key, std::unique_ptr<types::Object> value) override {
-    Count(key, value->type().name);
-    if (value->type().module_id != 0) KeyObstacle(key, value->type().name);
-    return {};
-  }
-  base::Status Function(std::string_view /*code*/) override {
-    ++functions_;
-    return {};
-  }
-  base::Status Dictionary() override {
-    Obstacle("the member dictionary of association counters");
-    return {};
-  }
-  base::Status ForeignAux(std::string_view module) override {
-    ++foreign_[std::string(module)];
-    Obstacle(fmt::format("data of module {}", module));
-    return {};
-  }
-  base::Status ForeignValue(const journal::RdbKey& key, std::string_view module) override {
-    const std::string type = fmt::format("module {}", module);
-    ++foreign_[std::string(module)];
-    Count(key, type);
-    KeyObstacle(key, type);
-    return {};
-  }
-  void Progress(uint64_t bytes) override { progress_(bytes); }
-
-  std::string Text(const std::string& path, const journal::RdbEnd& end) const;
-  // Modules whose data was passed over, and how often.
-  const std::map<std::string, uint64_t>& foreign() const { return foreign_; }
-  const std::vector<std::string>& obstacles() const { return obstacles_; }
-
- private:
-  void Count(const journal::RdbKey& key, std::string_view type) {
-    Database& database = databases_[db_];
-    ++database.keys;
-    if (key.expire_at_ms != -1) ++database.expiring;
-    const auto found = types_.find(type);
-    if (found != types_.end()) {
-      ++found->second;
-    } else {
-      types_.emplace(type, 1);
-    }
-  }
-  void Obstacle(std::string text) {
-    if (portable_) obstacles_.push_back(std::move(text));
-  }
-  void KeyObstacle(const journal::RdbKey& key, std::string_view type) {
-    if (portable_) Obstacle(fmt::format("database {} {} {}", db_, base::Quoted(key.key), type));
-  }
-  std::string Creator() const;
-
-  bool portable_;
-  std::function<void(uint64_t)> progress_;
-  int version_ = 0;
-  uint64_t db_ = 0;
-  std::string redis_version_;
-  std::string valkey_version_;
-  int64_t ctime_ = -1;
-  uint64_t functions_ = 0;
-  std::map<uint64_t, Database> databases_;
-  std::map<std::string, uint64_t, std::less<>> types_;
-  std::map<std::string, uint64_t> foreign_;
-  std::vector<std::string> obstacles_;
-};
-
-std::string Counted(uint64_t n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", n, n == 1 ? one : many);
-}
-
-std::string Summary::Creator() const {
-  std::string text = "unknown";
-  if (!valkey_version_.empty()) {
-    text = fmt::format("Valkey {}", valkey_version_);
-  } else if (!redis_version_.empty()) {
-    text = fmt::format("Redis {} or compatible", redis_version_);
-  }
-  constexpr int64_t kLastYear = 253402300800;  // the year 10000
-  if (ctime_ >= 0 && ctime_ < kLastYear) {
-    text += fmt::format(", {:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<time_t>(ctime_)));
-  }
-  return text;
-}
-
-std::string Summary::Text(const std::string& path, const journal::RdbEnd& end) const {
-  std::string text =
-      fmt::format("{}: RDB version {}, {}\n", path, version_, Counted(end.size, "byte", "bytes"));
-  text += fmt::format("  written by   {}\n", Creator());
-  for (const auto& [number, database] : databases_) {
-    text += fmt::format("  database {:<3} {}, {} expiring\n", number,
-                        Counted(database.keys, "key", "keys"), database.expiring);
-  }
-  if (databases_.empty()) text += "  no keys\n";
-  for (const auto& [name, count] : types_)
-    text += fmt::format("  type         {} {}\n", count, name);
-  if (functions_ != 0) {
-    text += fmt::format("  functions    {}\n", Counted(functions_, "library", "libraries"));
-  }
-  text += fmt::format("  checksum     {}\n", end.checked ? "correct" : "none");
-  return text;
-}
-
-// Overwrites its line on standard error, at most once per percent; nothing unless a person looks.
-std::function<void(uint64_t)> ProgressLine(uint64_t size) {
-  if (size < kLargeFile || isatty(STDERR_FILENO) == 0) return [](uint64_t) {};
-  return [size, shown = uint64_t{UINT64_MAX}](uint64_t bytes) mutable {
-    const uint64_t percent = bytes / (size / 100);
-    if (percent == shown) return;
-    shown = percent;
-    fmt::print(stderr, "\r{} % of {}{}", std::min<uint64_t>(percent, 100), base::HumanBytes(size),
-               bytes >= size ? "\n" : "");
-    std::fflush(stderr);
-  };
-}
-
-// Why the file is no RDB file that can be checked; empty when it may be one.
-std::string NotAnRdb(const std::string& path, std::string_view bytes) {
-  if (bytes.starts_with('*')) {
-    return fmt::format(
-        "{}: this looks like an append-only file; only RDB files can be checked so far", path);
-  }
-  if (bytes.starts_with("file ")) {
-    return fmt::format(
-        "{}: this looks like the manifest of an append-only directory; only RDB "
-        "files can be checked so far",
-        path);
-  }
-  return "";
-}
-
 int Complain(std::string_view text) {
+  std::fflush(stdout);
   fmt::print(stderr, "sava check: {}\n", text);
   return 1;
 }
 
-int Check(const std::string& path, bool portable) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    return Complain(fmt::format(
-        "{}: a directory; append-only directories cannot be checked yet, only RDB files", path));
-  }
-  const base::Result<base::MappedFile> file = base::MappedFile::Open(path);
-  if (!file) return Complain(file.error());
-  const std::string_view bytes = file.value().bytes();
-  if (std::string problem = NotAnRdb(path, bytes); !problem.empty()) return Complain(problem);
+struct Options {
+  bool portable = false;
+  bool repair = false;
+};
 
-  Summary summary(portable, ProgressLine(bytes.size()));
-  const journal::RdbEnd end = journal::ReadRdb(bytes, types::AllTypes(), summary);
-  if (end.error) {
-    return Complain(fmt::format("{}: at byte {}: {}", path, end.error->offset, end.error->text));
-  }
-  if (end.size != bytes.size()) {
-    return Complain(
-        fmt::format("{}: at byte {}: {} follow the end of the RDB file; an append-only "
-                    "file with a preamble cannot be checked yet",
-                    path, end.size, Counted(bytes.size() - end.size, "byte", "bytes")));
-  }
-  fmt::print("{}", summary.Text(path, end));
-  if (portable) {
-    if (summary.obstacles().empty()) {
-      fmt::print("portable: a stock Redis 7.0 can load this file\n");
-      return 0;
+class Check {
+ public:
+  Check(std::string path, const Options& options) : path_(std::move(path)), options_(options) {}
+
+  int Run() {
+    const auto found = FindData(path_);
+    if (!found) return Complain(found.error());
+    const DataFiles& data = found.value();
+    if (!data.dump.empty()) One(data.dump, !data.directory);
+    if (!data.manifest.empty()) {
+      fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));
     }
+    for (size_t i = 0; i < data.log.size(); ++i) {
+      LogFile(data.log[i], std::span(data.log).subspan(i + 1));
+    }
+    if (bad_) return 1;
+    if (data.directory || !data.manifest.empty()) {
+      fmt::print("{}: {}, {}: all good\n", path_, Counted(files_, "file", "files"),
+                 Counted(bytes_, "byte", "bytes"));
+    }
+    return portable_ ? 0 : 2;
+  }
+
+ private:
+  // A file that is not part of a log. `alone`: commands may follow it, which are to be repaired.
+  void One(const std::string& path, bool alone) {
+    const CheckedFile file = Read(path, {options_.portable, false});
+    if (file.state == CheckedFile::State::kGood) return;
+    if (alone && file.broken_tail()) return Broken(path, file, {});
+    Bad(file.problem + (options_.repair ? "; an RDB file cannot be repaired" : ""));
+  }
+
+  void LogFile(const std::string& path, std::span<const std::string> later) {
+    const CheckedFile file = Read(path, {options_.portable, true});
+    if (file.state == CheckedFile::State::kGood) return;
+    if (file.broken_tail()) return Broken(path, file, later);
+    Bad(file.problem + (options_.repair ? "; this cannot be repaired" : ""));
+  }
+
+  CheckedFile Read(const std::string& path, const CheckOptions& options) {
+    CheckedFile file = CheckFile(path, options);
+    ++files_;
+    bytes_ += file.size;
+    fmt::print("{}", file.text);
+    for (const std::string& unknown : file.unknown) {
+      Bad(fmt::format("{}: {}", path, unknown));
+    }
+    if (options_.portable && file.state == CheckedFile::State::kGood) TellPortable(file);
+    return file;
+  }
+
+  void TellPortable(const CheckedFile& file) {
+    if (file.obstacles.empty()) {
+      fmt::print("portable: a stock Redis 7.0 can load this file\n");
+      return;
+    }
+    portable_ = false;
     fmt::print("not portable: a stock Redis 7.0 refuses this file because of\n");
-    for (const std::string& obstacle : summary.obstacles()) fmt::print("  {}\n", obstacle);
-    return 2;
+    for (const std::string& obstacle : file.obstacles) fmt::print("  {}\n", obstacle);
   }
-  for (const auto& [module, count] : summary.foreign()) {
-    Complain(fmt::format("{}: {} of module {}, which is not known here", path,
-                         Counted(count, "value", "values"), module));
+
+  // The end of a log's file is broken.
+  void Broken(const std::string& path, const CheckedFile& file,
+              std::span<const std::string> later) {
+    const bool truncated = file.state == CheckedFile::State::kTruncated;
+    const uint64_t rest = file.size - file.good;
+    const std::string what =
+        fmt::format("{}; it is whole up to byte {}, {} {}", file.problem, file.good,
+                    Counted(rest, "byte", "bytes"), rest == 1 ? "follows" : "follow");
+    // Empty files add nothing, so what comes before them is still the end.
+    const bool at_end = std::ranges::all_of(later, [](const std::string& name) {
+      const auto size = journal::FileSystem::Real().Size(name);
+      return size && size.value() == 0;
+    });
+    if (!at_end) {
+      return Bad(fmt::format(
+          "{}. Later files of the log follow, which would then change another data set: a server "
+          "refuses it. 'sava check --repair {}' cuts off this file alone",
+          what, path));
+    }
+    if (!truncated && file.good == 0) {
+      return Bad(what + ". Nothing in it is whole, so there is nothing to repair");
+    }
+    if (options_.repair) return Repair(path, file, what);
+    if (truncated && later.empty()) {
+      return Bad(what +
+                 ". The server would load it with aof-load-truncated yes (the default), without "
+                 "these bytes; --repair cuts them off");
+    }
+    Bad(what + ". --repair cuts them off");
   }
-  return summary.foreign().empty() ? 0 : 1;
-}
+
+  void Repair(const std::string& path, const CheckedFile& file, const std::string& what) {
+    const auto copy = RepairTail(path, file.size, file.good);
+    if (!copy) return Bad(fmt::format("{}; not repaired: {}", what, copy.error()));
+    fmt::print("{}\n{}: repaired: {} cut off at byte {}; the file as it was is now {}\n", what,
+               path, Counted(file.size - file.good, "byte", "bytes"), file.good, copy.value());
+    bytes_ -= file.size - file.good;
+    if (options_.portable) TellPortable(file);
+  }
+
+  void Bad(std::string_view text) {
+    bad_ = true;
+    Complain(text);
+  }
+
+  const std::string path_;
+  const Options options_;
+  bool bad_ = false;
+  bool portable_ = true;
+  uint64_t files_ = 0;
+  uint64_t bytes_ = 0;
+};
 
 }  // namespace
 
 int RunCheck(const std::vector<std::string>& words) {
-  bool portable = false;
+  Options chosen;
   std::vector<std::string> paths;
   bool options = true;
   for (const std::string& word : words) {
@@ -257,7 +173,9 @@ int RunCheck(const std::vector<std::string>& words) {
       return 0;
     }
     if (options && word == "--portable") {
-      portable = true;
+      chosen.portable = true;
+    } else if (options && word == "--repair") {
+      chosen.repair = true;
     } else if (options && word == "--") {
       options = false;
     } else if (options && word.size() > 1 && word[0] == '-') {
@@ -267,9 +185,9 @@ int RunCheck(const std::vector<std::string>& words) {
     }
   }
   if (paths.size() != 1) {
-    return Complain("one file is to be given. See 'sava check --help'.");
+    return Complain("one file or directory is to be given. See 'sava check --help'.");
   }
-  return Check(paths[0], portable);
+  return Check(paths[0], chosen).Run();
 }
 
 }  // namespace sava::cli

@@ -1,4 +1,5 @@
-// `sava check`: reads a data file from end to end, says what is in it and what is wrong with it.
+// `sava check`: reads data files from end to end, says what is in them and what is wrong with them,
+// and with --repair cuts off the broken end of an append-only log.
 #pragma once
 
 #include <string>
@@ -6,8 +7,8 @@
 
 namespace sava::cli {
 
-// `words` are the arguments after "check". The exit code: 0 the file is good, 1 it is not or could
-// not be read, 2 it is good but --portable found what a stock Redis 7.0 refuses.
+// `words` are the arguments after "check". The exit code: 0 all is good (or repaired), 1 something
+// is not or could not be read, 2 all is good but --portable found what a stock Redis 7.0 refuses.
 int RunCheck(const std::vector<std::string>& words);
 
 }  // namespace sava::cli

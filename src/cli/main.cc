@@ -12,6 +12,7 @@
 #include "cli/bench.h"
 #include "cli/check.h"
 #include "cli/client.h"
+#include "cli/export.h"
 #include "cli/serve.h"
 
 // Read by jemalloc: memory goes back to the system about a second after it is no longer used.
@@ -29,7 +30,8 @@ Usage:
   sava serve [FILE] [--name value ...]   start the server; settings as in redis.conf
   sava cli [OPTIONS] [COMMAND ...]       talk to a server (sava cli --help)
   sava bench NAME [OPTIONS]              put load on a server (sava bench --help)
-  sava check [--portable] FILE           verify a dump file (sava check --help)
+  sava check [OPTIONS] PATH              verify data files (sava check --help)
+  sava export [OPTIONS] FILE             write a data set as one RDB file (sava export --help)
   sava version                           print the version
   sava help                              print this help
 
@@ -61,6 +63,7 @@ int main(int argc, char** argv) {
   if (verb == "cli") return sava::cli::RunClient(argc - 1, argv + 1);
   if (verb == "bench") return sava::cli::RunBench({args.begin() + 1, args.end()});
   if (verb == "check") return sava::cli::RunCheck({args.begin() + 1, args.end()});
+  if (verb == "export") return sava::cli::RunExport({args.begin() + 1, args.end()});
   if (verb == "version" || verb == "--version" || verb == "-v") {
     fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
     return 0;

@@ -55,10 +55,10 @@ base::Status OpenLog(const engine::Settings& settings) {
 }
 
 // Tells a supervisor (systemd's notify protocol) that the server is ready.
-void TellSupervisor(const engine::Settings& settings) {
+void TellSupervisor(engine::Supervised supervised) {
   const char* path = getenv("NOTIFY_SOCKET");
-  if (path == nullptr || settings.supervised == engine::Supervised::kNo ||
-      settings.supervised == engine::Supervised::kUpstart) {
+  if (path == nullptr || supervised == engine::Supervised::kNo ||
+      supervised == engine::Supervised::kUpstart) {
     return;
   }
   sockaddr_un address{};
@@ -85,6 +85,23 @@ void WritePidFile(const std::string& path) {
   fclose(file);
 }
 
+// How the data is kept, in a few words.
+std::string HowKept(const engine::Settings& settings) {
+  static constexpr std::string_view kSyncs[] = {"every second", "before each reply",
+                                                "when the system likes"};
+  const bool snapshots = !settings.save_rules.empty();
+  if (!settings.appendonly && !snapshots) return "kept in memory only: lost at exit";
+  std::string text;
+  if (settings.appendonly) {
+    text = fmt::format("log in {}/, synced {}", settings.appenddirname,
+                       kSyncs[static_cast<size_t>(settings.appendfsync)]);
+  }
+  if (snapshots) {
+    text += fmt::format("{}snapshots in {}", text.empty() ? "" : "; ", settings.dbfilename);
+  }
+  return text;
+}
+
 void Banner(server::Server& server) {
   const engine::Settings& settings = server.config().settings();
   char here[4096];
@@ -108,13 +125,8 @@ void Banner(server::Server& server) {
   spdlog::info("HTTP  {}", settings.http_port == 0
                                ? "off (http-port 0)"
                                : list(settings.http_bind, settings.http_port, "http://"));
-  spdlog::info("Data  {} (kept in memory only: snapshots and the log are not built yet)",
-               where == nullptr ? settings.dir : where);
+  spdlog::info("Data  {} ({})", where == nullptr ? settings.dir : where, HowKept(settings));
   spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);
-  if (!settings.save_rules.empty()) {
-    spdlog::warn(
-        "'save' rules are accepted but snapshots are not built yet: data is lost at exit.");
-  }
 }
 
 }  // namespace
@@ -153,9 +165,20 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   if (!pid_path.empty()) WritePidFile(pid_path);
   Banner(server);
   spdlog::info("Server initialized");
-  spdlog::info("Ready to accept connections");
-  TellSupervisor(server.config().settings());
+  const engine::Supervised supervised = settings.supervised;
   server.Start();
+  base::Result<bool> loaded = server.WaitLoaded();
+  if (!loaded || !*loaded) {
+    if (!loaded) {
+      std::cerr << "sava: " << loaded.error() << "\n";
+      spdlog::critical("{}", loaded.error());
+    }
+    if (!pid_path.empty()) unlink(pid_path.c_str());
+    spdlog::shutdown();
+    _exit(loaded ? 0 : 1);  // nothing was changed: there is nothing to be put in order
+  }
+  spdlog::info("Ready to accept connections");
+  TellSupervisor(supervised);
   const int code = server.Wait();
   if (!pid_path.empty()) unlink(pid_path.c_str());
   return code;

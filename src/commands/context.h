@@ -108,6 +108,9 @@ class Context {
   std::string_view arg(size_t i) const { return args_[i]; }
   protocol::Reply& reply() { return reply_; }
   int64_t now_ms() const { return now_ms_; }
+  // Whether a key with this expiry is as good as gone. Never while the log is replayed: what
+  // happened to the key before its time came must happen again.
+  bool Past(int64_t expire_at) const { return expire_at <= past_ms_; }
   int db() const { return db_; }
 
   // ---- keys of the selected database ----
@@ -220,6 +223,7 @@ class Context {
   Args args_;
   protocol::Reply reply_;
   int64_t now_ms_ = 0;
+  int64_t past_ms_ = 0;  // keys expire at this time and before
   int db_ = 0;
   std::string_view command_name_;
 };

@@ -117,7 +117,7 @@ void Restore(Context& context) {
   int64_t expire_at = kNoExpiry;
   if (ttl != 0) {
     expire_at = options.absolute_ttl ? ttl : Moment(context.now_ms(), ttl);
-    if (expire_at <= context.now_ms()) return DropExpired(context, key, options.replace);
+    if (context.Past(expire_at)) return DropExpired(context, key, options.replace);
   }
   // What stood there goes first: the key counts as new.
   if (options.replace) context.Delete(key);

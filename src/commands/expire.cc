@@ -66,7 +66,7 @@ void SetTime(Context& context, int64_t base_ms, int64_t unit_ms, std::string_vie
   }
   const Value value = context.Find(key, Access::kWrite);
   if (!value || !Hold(conditions, value.expire_at, when)) return context.reply().Int(0);
-  if (when <= context.now_ms()) {
+  if (context.Past(when)) {
     context.Delete(key);
     context.Notify(kNotifyGeneric, "del", key);
     context.Effect({"DEL", key});

@@ -244,7 +244,7 @@ void Run(Context& context, const IncrexOptions& options) {
     return;
   }
   if (options.enx && had_expiry) expire_at = kKeepExpiry;
-  if (expire_at >= 0 && expire_at <= context.now_ms()) {
+  if (expire_at >= 0 && context.Past(expire_at)) {
     RemoveExpired(context);
   } else {
     Store(context, options, numbers.result, expire_at, had_expiry);

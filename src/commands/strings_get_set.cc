@@ -136,7 +136,7 @@ void Getex(Context& context) {
   const bool had_expiry = value.expire_at != kNoExpiry;
   context.ReplyString(value);
 
-  if (options.has_expiry() && expire_at <= context.now_ms()) {
+  if (options.has_expiry() && context.Past(expire_at)) {
     DeleteReplied(context, key);
   } else if (options.has_expiry()) {
     context.SetExpiry(key, expire_at);

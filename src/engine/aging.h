@@ -48,4 +48,14 @@ inline uint32_t InitialAge(const Settings& settings, int64_t now_ms, uint32_t lr
   return UsesLfu(settings.maxmemory_policy) ? LfuPack(now_ms, kLfuInitial) : lru_clock;
 }
 
+// The age of a key of which a file or RESTORE says what the policy needs; -1: it does not say.
+inline uint32_t AgeFrom(const Settings& settings, int64_t now_ms, uint32_t lru_clock,
+                        int64_t idle_seconds, int frequency) {
+  if (UsesLfu(settings.maxmemory_policy)) {
+    return LfuPack(now_ms, frequency >= 0 ? frequency : kLfuInitial);
+  }
+  return idle_seconds >= 0 ? (lru_clock - static_cast<uint32_t>(idle_seconds)) & kAgeMask
+                           : lru_clock;
+}
+
 }  // namespace sava::engine

@@ -35,6 +35,7 @@ enum ClientFlag : uint32_t {
   kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
   kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
+  kClientReplay = 1U << 17,       // runs what was logged: always admitted, never logged again
 };
 
 struct QueuedCommand {
@@ -79,6 +80,7 @@ struct Client {
   int64_t block_deadline_ms = 0;
   // What the client is answered when the deadline passes.
   void (*on_timeout)(Client&) = nullptr;
+  uint64_t block_token = 0;  // counts how often it was blocked to get an answer by mail
 
   // The limiter's buckets for this client, valid for one configuration (see Limiter::Resolve).
   // Whoever changes `user` sets rate_generation to 0.

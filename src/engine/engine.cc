@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "engine/aging.h"
@@ -36,6 +37,13 @@ bool EndsOrGuardsQueue(const Command& command) {
          name == "quit" || name == "reset";
 }
 
+// Whether the command, or with EXEC one of those it runs, has one of the flags.
+bool Does(const Client& client, const Command& command, uint32_t flags) {
+  if (command.spec->name != "exec") return command.has(flags);
+  return std::ranges::any_of(
+      client.queue, [flags](const QueuedCommand& queued) { return queued.command->has(flags); });
+}
+
 }  // namespace
 
 Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
@@ -49,9 +57,10 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
     : settings_(settings),
       table_(table),
       clock_(options.clock),
-      keyspace_(options.lanes, static_cast<int>(settings->databases),
+      keyspace_(options.lanes + 1 + kHelperLanes, static_cast<int>(settings->databases),
                 options.hash_seed != 0 ? options.hash_seed : base::SecureRandom64()),
-      journal_(options.lanes),
+      snapshot_(&keyspace_, options.lanes),
+      journal_(options.lanes + 1),
       limiter_(table),
       nanos_per_tick_(1000.0 / base::TicksPerMicro()) {
   std::vector<Mailbox*> mailboxes;
@@ -59,11 +68,13 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
     mailboxes.push_back(&lanes_.back()->mailbox);
   }
+  house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
   pubsub_ = std::make_unique<PubSub>(std::move(mailboxes));
 }
 
 Engine::~Engine() {
   for (auto& lane : lanes_) FreeGarbage(*lane);
+  FreeGarbage(*house_lane_);
   background_.Drain();
 }
 
@@ -115,7 +126,9 @@ void Engine::EndRound(Lane& lane) {
 }
 
 void Engine::BeginBatch(Lane& lane) {
-  if (!lane.inside) {
+  if (lane.exclusive) {
+    // Inside already, and alone.
+  } else if (!lane.inside) {
     EnterGate(lane);
     lane.inside = true;
   } else if (keyspace_.gate().wanted()) {
@@ -127,17 +140,19 @@ void Engine::BeginBatch(Lane& lane) {
   if (!lane.rate_dirty.empty() && lane.now_ms - lane.rate_written_ms >= kBucketsWrittenMs) {
     WriteBuckets(lane);
   }
-  if (settings_->maxmemory > 0) {
+  if (settings_->maxmemory > 0 && !loading()) {
     lane.over_memory = !MakeRoom(lane);
   } else {
     lane.over_memory = false;
   }
-  lane.journal_full = journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit;
+  lane.journal_full =
+      (journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit) ||
+      snapshot_.congested(lane.now_ms);
 }
 
 void Engine::EndBatch(Lane& lane) {
   ReleaseHeld(lane);
-  if (!lane.in_round) {
+  if (!lane.in_round && !lane.exclusive) {
     keyspace_.gate().Leave(lane.index);
     lane.inside = false;
     keyspace_.gate().epoch().Collect();
@@ -283,7 +298,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (keyspace_.gate().wanted()) StepAside(lane);
+    if (keyspace_.gate().wanted() && !lane.exclusive) StepAside(lane);
     request.outcome = Request::Outcome::kDone;
     if (limiter_.enabled() && !Charge(lane, request)) continue;
     if (!RunOne(lane, request)) {
@@ -341,8 +356,11 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   EngineContext& context = *lane.context;
   if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
   const uint64_t waited_before = lane.waited_nanos;
+  const bool nested = lane.exclusive;  // a log is replayed while nobody else is inside
   bool locked = true;
-  if (set.all || set.bits[0] != 0 || set.bits[1] != 0) {
+  if (nested) {
+    // There is nobody to lock out.
+  } else if (set.all || set.bits[0] != 0 || set.bits[1] != 0) {
     locked = Lock(lane, set);
   } else {
     ReleaseHeld(lane);
@@ -353,14 +371,14 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     Wait(lane, client, kClientParked);
     return false;
   }
-  if (lane.exclusive && ChangedMeanwhile(lane, client, *command)) {
+  if (lane.exclusive && !nested && ChangedMeanwhile(lane, client, *command)) {
     Unlock(lane, set);
     context.DropPrebuilt();
     return false;
   }
   if (lane.waited_nanos != waited_before) lane.last_ticks = base::Ticks();
   Call(lane, client, *command, request.args, hashes);
-  Unlock(lane, set);
+  if (!nested) Unlock(lane, set);
   context.DropPrebuilt();
   FinishReply(client, mark);
   return true;
@@ -430,8 +448,9 @@ void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {
 // Killed or paused while it waited for the gate to close.
 bool Engine::ChangedMeanwhile(Lane& lane, Client& client, const Command& command) {
   if (client.has(kClientCloseNow)) return true;
+  if (client.has(kClientReplay)) return false;
   if (pause_until_.load(std::memory_order_relaxed) == 0 ||
-      !paused(command.has(commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
+      !paused(Does(client, command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
     return false;
   }
   Wait(lane, client, kClientPaused);
@@ -519,14 +538,16 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   if (client.has(kClientMulti) && command->has(commands::kNoMulti)) {
     return reject("ERR Command not allowed inside a transaction");
   }
-  if (lane.over_memory) {
-    bool denied = command->has(commands::kDenyOom);
-    if (command->spec->name == "exec") {
-      for (const QueuedCommand& queued : client.queue) {
-        denied = denied || queued.command->has(commands::kDenyOom);
-      }
+  if (lane.over_memory && Does(client, *command, commands::kDenyOom)) {
+    return reject(commands::errors::kOom);
+  }
+  if (refusing_.load(std::memory_order_relaxed) && !client.has(kClientReplay)) {
+    const bool denied = Does(client, *command, commands::kWrite) || command->spec->name == "ping";
+    std::unique_lock lock(refusal_mutex_);
+    if (const std::string error = refusal_; denied && !error.empty()) {
+      lock.unlock();
+      return reject(error);
     }
-    if (denied) return reject(commands::errors::kOom);
   }
   if (client.resp == 2 && client.subscribed() && !AllowedWhileSubscribed(*command)) {
     return reject(fmt::format(
@@ -534,23 +555,20 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
         "allowed in this context",
         base::ToLower(command->full_name)));
   }
+  if (loading() && !client.has(kClientReplay) && !command->has(commands::kLoading)) {
+    return reject(commands::errors::kLoading);
+  }
   if (client.has(kClientMulti) && !EndsOrGuardsQueue(*command)) {
     Queue(client, *command, request.args);
     return Admission::kAnswered;
   }
-  if (pause_until_.load(std::memory_order_relaxed) != 0) {
-    bool writes = command->has(commands::kWrite | commands::kMayReplicate);
-    if (command->spec->name == "exec") {
-      for (const QueuedCommand& queued : client.queue) {
-        writes = writes || queued.command->has(commands::kWrite | commands::kMayReplicate);
-      }
-    }
-    if (paused(writes, lane.now_ms)) {
-      Wait(lane, client, kClientPaused);
-      return Admission::kWait;
-    }
+  if (client.has(kClientReplay)) return Admission::kRun;
+  if (pause_until_.load(std::memory_order_relaxed) != 0 &&
+      paused(Does(client, *command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
+    Wait(lane, client, kClientPaused);
+    return Admission::kWait;
   }
-  if (lane.journal_full && command->has(commands::kWrite)) {
+  if (lane.journal_full && Does(client, *command, commands::kWrite)) {
     Wait(lane, client, kClientParked);
     return Admission::kWait;
   }
@@ -603,7 +621,12 @@ bool Engine::ReceiveMail(Lane& lane) {
       continue;
     }
     const auto deliver = [&](Client& client) {
-      if (mail.kind == Mail::Kind::kMessage) {
+      if (mail.kind == Mail::Kind::kReply) {
+        // It may have given up waiting.
+        if (!client.has(kClientBlocked) || client.block_token != mail.token) return;
+        client.set(kClientBlocked, false);
+        if (!client.has(kClientReplyOff)) client.out.Append(mail.message->resp2);
+      } else if (mail.kind == Mail::Kind::kMessage) {
         const Message& message = *mail.message;
         if (!StillWanted(client, message)) return;
         client.out.Append(client.resp == 3 && !message.resp3.empty() ? message.resp3
@@ -629,6 +652,24 @@ bool Engine::ReceiveMail(Lane& lane) {
 void Engine::Pause(int64_t until_ms, bool writes_only) {
   pause_writes_only_.store(writes_only, std::memory_order_relaxed);
   pause_until_.store(until_ms, std::memory_order_relaxed);
+}
+
+void Engine::BeginSnapshot(bool abort_on_flush) {
+  using Ages = journal::Snapshot::Options::Ages;
+  const MaxmemoryPolicy policy = settings_->maxmemory_policy;
+  const bool lru =
+      policy == MaxmemoryPolicy::kAllkeysLru || policy == MaxmemoryPolicy::kVolatileLru;
+  journal::Snapshot::Options options;
+  options.abort_on_flush = abort_on_flush;
+  options.ages = UsesLfu(policy) ? Ages::kFrequency : lru ? Ages::kIdle : Ages::kNone;
+  options.lru_clock = LruClock(clock_->WallMillis());
+  snapshot_.Begin(options);
+}
+
+void Engine::RefuseWrites(std::string error) {
+  std::lock_guard lock(refusal_mutex_);
+  refusing_.store(!error.empty(), std::memory_order_relaxed);
+  refusal_ = std::move(error);
 }
 
 void Engine::Unpause() {
@@ -748,7 +789,8 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   if (!keyspace_.stripe(stripe).lock.TryLock()) return false;
   EngineContext& context = *lane.context;
   context.BeginUpkeep();
-  const bool expire = active_expire_.load(std::memory_order_relaxed) && !paused(true, lane.now_ms);
+  const bool expire =
+      active_expire_.load(std::memory_order_relaxed) && !paused(true, lane.now_ms) && !loading();
   bool more = false;
   for (int db = 0; db < keyspace_.databases(); ++db) {
     keyspace::Table* table = keyspace_.table(db, stripe);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "engine/settings.h"
 #include "engine/stats.h"
 #include "journal/journal.h"
+#include "journal/snapshot.h"
 #include "keyspace/keyspace.h"
 
 namespace sava::engine {
@@ -101,6 +103,8 @@ struct Lane {
 class Host {
  public:
   virtual ~Host() = default;
+  // FLUSHALL was run by a client. With the gate closed.
+  virtual void FlushedAll() {}
 };
 
 class Engine {
@@ -143,6 +147,21 @@ class Engine {
   int64_t NextResume(const Lane& lane) const;
   // Expiry and compaction, a little each time; true when there is more to do soon.
   bool Upkeep(Lane& lane);
+
+  // ---- durability ----
+  // The lane of the thread that saves and loads. It has no clients of the network.
+  Lane& house_lane() { return *house_lane_; }
+  // The gate's lanes of threads that help it load: kHelperLanes from this one on.
+  static constexpr size_t kHelperLanes = 8;
+  size_t first_helper_lane() const { return lanes_.size() + 1; }
+  journal::Snapshot& snapshot() { return snapshot_; }
+  // Begins a snapshot of this instant. REQUIRES: the gate is closed, none is active.
+  void BeginSnapshot(bool abort_on_flush);
+  // While loading only few commands are answered.
+  void set_loading(bool on) { loading_.store(on, std::memory_order_release); }
+  bool loading() const { return loading_.load(std::memory_order_acquire); }
+  // Writes are answered with this error from now on; empty: they are accepted.
+  void RefuseWrites(std::string error);
 
   // ---- clients ----
   uint64_t NewClientId() { return next_client_id_.fetch_add(1, std::memory_order_relaxed); }
@@ -285,6 +304,12 @@ class Engine {
   const base::Clock* const clock_;
   keyspace::Keyspace keyspace_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  std::unique_ptr<Lane> house_lane_;
+  journal::Snapshot snapshot_;
+  std::atomic<bool> loading_{false};
+  std::atomic<bool> refusing_{false};
+  std::mutex refusal_mutex_;
+  std::string refusal_;  // guarded by refusal_mutex_
   std::unique_ptr<PubSub> pubsub_;
   SlowLog slowlog_;
   LatencyMonitor latency_;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/aging.h"
+#include "engine/string_value.h"
 
 namespace sava::engine {
 
@@ -19,11 +20,7 @@ namespace {
 
 // Arguments at least this long are copied before the lock is taken.
 constexpr size_t kPrebuild = 32 * 1024;
-constexpr size_t kEmbstrMax = 44;
-
-void AppendU32(std::string* out, uint32_t value) {
-  out->append(reinterpret_cast<const char*>(&value), 4);
-}
+constexpr size_t kKeepRecord = 256 * 1024;
 
 }  // namespace
 
@@ -40,6 +37,7 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   last_key_ = nullptr;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
+  past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
   dirty_ = 0;
   verbatim_ = true;
   shown_.clear();
@@ -61,13 +59,14 @@ void EngineContext::EndGroup() {
   if (record_count_ == 0) return;
   engine_.journal_.Append(lane_.index, record_count_, record_);
   record_.clear();
+  if (record_.capacity() > kKeepRecord) record_.shrink_to_fit();
   record_count_ = 0;
 }
 
 void EngineContext::BeginUpkeep() {
   client_ = nullptr;
   command_ = nullptr;
-  now_ms_ = lane_.now_ms;
+  past_ms_ = now_ms_ = lane_.now_ms;
   hashes_ = {};
   next_hash_ = 0;
   last_key_ = nullptr;
@@ -111,14 +110,34 @@ void EngineContext::DropPrebuilt() {
   prebuilt_.clear();
 }
 
+// As the log has it: *N, then $length and bytes of each word.
 void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
-  if (!engine_.journal_.enabled()) return;
-  AppendU32(&record_, static_cast<uint32_t>(db));
-  AppendU32(&record_, static_cast<uint32_t>(words.size()));
+  if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
+  size_t size = 24;
+  for (const std::string_view word : words) size += word.size() + 28;
+  const size_t start = record_.size();
+  record_.resize(start + size);
+  char* const begin = record_.data() + start;
+  char* p = begin + 8;
+  const auto number = [&p](char mark, size_t value) {
+    *p++ = mark;
+    p += base::FormatInt(static_cast<int64_t>(value), p);
+    *p++ = '\r';
+    *p++ = '\n';
+  };
+  number('*', words.size());
   for (const std::string_view word : words) {
-    AppendU32(&record_, static_cast<uint32_t>(word.size()));
-    record_.append(word);
+    number('$', word.size());
+    memcpy(p, word.data(), word.size());
+    p += word.size();
+    *p++ = '\r';
+    *p++ = '\n';
   }
+  const auto database = static_cast<uint32_t>(db);
+  const auto bytes = static_cast<uint32_t>(p - begin - 8);
+  memcpy(begin, &database, 4);
+  memcpy(begin + 4, &bytes, 4);
+  record_.resize(start + 8 + bytes);
   ++record_count_;
 }
 
@@ -201,7 +220,7 @@ Value EngineContext::Find(std::string_view key, Access access) { return FindIn(d
 Value EngineContext::FindIn(int db, std::string_view key, Access access) {
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
-  if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+  if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
     ExpireKey(db, *at.table, entry, at.hash);
     entry = nullptr;
   }
@@ -212,6 +231,9 @@ Value EngineContext::FindIn(int db, std::string_view key, Access access) {
       NotifyIn(db, commands::kNotifyKeyMiss, "keymiss", key);
     }
     return {};
+  }
+  if (access == Access::kWrite && entry->kind() == keyspace::Kind::kObject) {
+    BeforeChange(*at.table, entry);
   }
   if (counts) lane_.stats.hits.Add();
   if (access == Access::kRead || access == Access::kWrite) Touch(entry);
@@ -228,6 +250,10 @@ bool EngineContext::IsExpired(int db, std::string_view key) {
 // ---- changing ----
 
 void EngineContext::Discard(const Displaced& displaced) {
+  if (displaced.object != nullptr && engine_.snapshot_.active() &&
+      engine_.snapshot_.TakeObject(displaced.object)) {
+    return;  // a value is an object or a blob
+  }
   if (displaced.object != nullptr) engine_.NoteFreed(*displaced.object);
   if (displaced.blob != nullptr || displaced.object != nullptr) lane_.garbage.push_back(displaced);
 }
@@ -241,7 +267,7 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
                              int64_t expire_at) {
   Located at = Locate(db, key);
   if (at.entry != nullptr && at.entry->has(keyspace::kHasExpiry) &&
-      at.entry->expire_at() < now_ms_) {
+      at.entry->expire_at() < past_ms_) {
     ExpireKey(db, *at.table, at.entry, at.hash);
     at = Locate(db, key);
   }
@@ -250,6 +276,7 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
     expire_at = at.entry != nullptr ? at.entry->expire_at() : commands::kNoExpiry;
   }
   last_key_ = nullptr;
+  if (at.entry != nullptr) BeforeChange(table, at.entry);
   Displaced displaced;
   Entry* entry = table.PutAt(at.slot, at.hash, key, value, expire_at, &displaced);
   Discard(displaced);
@@ -264,24 +291,20 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
 
 void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at,
                               bool as_number) {
-  NewValue value;
-  if (as_number && text.size() <= 20 && base::ParseInt(text, &value.integer)) {
-    value.form = keyspace::Form::kInt;
-  } else {
-    value.form = text.size() <= kEmbstrMax ? keyspace::Form::kEmbstr : keyspace::Form::kRaw;
-    value.bytes = text;
+  NewValue value = StringValue(text, as_number);
+  if (value.form != keyspace::Form::kInt) {
     if (!as_number && expire_at >= 0) {
       const Located at = Locate(db_, key);
-      if (at.entry != nullptr && at.entry->expire_at() >= now_ms_ &&
-          at.table->OverwriteInline(at.entry, value.form, text, expire_at)) {
-        Touch(at.entry);
-        NoteChange(db_, at.stripe, key);
-        return;
+      if (at.entry != nullptr && at.entry->expire_at() >= past_ms_) {
+        BeforeChange(*at.table, at.entry);
+        if (at.table->OverwriteInline(at.entry, value.form, text, expire_at)) {
+          Touch(at.entry);
+          NoteChange(db_, at.stripe, key);
+          return;
+        }
       }
     }
-    // Room for an expiry is counted in, so that EXPIRE never has to move a value out.
-    if (Entry::SizeFor(key.size(), true, text.size()) > keyspace::Slab::kMaxBlock &&
-        text.size() > 64) {
+    if (KeptOutside(key, text)) {
       for (auto& [data, blob] : prebuilt_) {
         if (data == text.data() && blob != nullptr && blob->size() == text.size()) {
           value.blob = std::exchange(blob, nullptr);
@@ -297,6 +320,7 @@ void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t exp
   const Located at = Locate(db_, key);
   if (at.entry != nullptr && at.entry->kind() == keyspace::Kind::kString &&
       at.entry->form() == keyspace::Form::kInt && expire_at == commands::kKeepExpiry) {
+    BeforeChange(*at.table, at.entry);
     at.entry->StorePayload(number);
     NoteChange(db_, at.stripe, key);
     return;
@@ -309,6 +333,7 @@ void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t exp
 
 char* EngineContext::OpenString(std::string_view key, size_t size) {
   const Located at = Locate(db_, key);
+  if (at.entry != nullptr) BeforeChange(*at.table, at.entry);
   last_key_ = nullptr;
   Displaced displaced;
   char* data = TableOf(db_, at).Edit(at.hash, key, size, &displaced);
@@ -344,6 +369,9 @@ void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t 
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(Keyspace::StripeOf(hash)).watches;
   if (!watches.empty()) watches.Touch(db, key, expired);
   last_key_ = nullptr;
+  if (engine_.snapshot_.active()) {
+    if (Entry* entry = table.Find(hash, key); entry != nullptr) BeforeChange(table, entry);
+  }
   Displaced displaced;
   table.Remove(hash, key, &displaced);
   Discard(displaced);
@@ -352,7 +380,7 @@ void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t 
 bool EngineContext::Delete(std::string_view key) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return false;
-  if (at.entry->has(keyspace::kHasExpiry) && at.entry->expire_at() < now_ms_) {
+  if (at.entry->has(keyspace::kHasExpiry) && at.entry->expire_at() < past_ms_) {
     ExpireKey(db_, *at.table, at.entry, at.hash);
     return false;
   }
@@ -381,7 +409,10 @@ void EngineContext::EvictKey(int db, Table& table, Entry* entry, uint64_t hash) 
 void EngineContext::SetExpiry(std::string_view key, int64_t expire_at) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return;
+  BeforeChange(*at.table, at.entry);
   last_key_ = nullptr;
+  // A log from elsewhere may have a time before 1970; below zero means none here.
+  if (expire_at != commands::kNoExpiry) expire_at = std::max<int64_t>(expire_at, 0);
   at.table->SetExpiry(at.hash, at.entry, expire_at);
   NoteChange(db_, at.stripe, key);
 }
@@ -415,6 +446,7 @@ NewValue ValueOf(Entry* entry, types::Object* object) {
 void EngineContext::Rename(std::string_view src, std::string_view dst) {
   const Located from = Locate(db_, src);
   if (from.entry == nullptr) return;
+  BeforeChange(*from.table, from.entry);
   types::Object* object =
       from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
   NewValue value = ValueOf(from.entry, object);
@@ -432,7 +464,11 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   // As in Redis the destination is a new key, whether it was there or not.
   Delete(dst);
   PutValue(db_, dst, value, expire_at);
-  Locate(db_, dst).entry->set_age(age);
+  const Located to = Locate(db_, dst);
+  to.entry->set_age(age);
+  if (object != nullptr && engine_.snapshot_.active()) {
+    engine_.snapshot_.MoveObject(object, to.stripe);
+  }
 }
 
 bool EngineContext::CopyKey(std::string_view src, int dst_db, std::string_view dst, bool replace) {
@@ -456,6 +492,7 @@ bool EngineContext::MoveKey(std::string_view key, int dst_db) {
   if (FindIn(dst_db, key, Access::kPeek)) return false;
   const Located from = Locate(db_, key);
   if (from.entry == nullptr) return false;
+  BeforeChange(*from.table, from.entry);
   types::Object* object =
       from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
   NewValue value = ValueOf(from.entry, object);
@@ -470,6 +507,14 @@ bool EngineContext::MoveKey(std::string_view key, int dst_db) {
 }
 
 int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.Size(db_)); }
+
+// After a look at a stripe that the command has not locked as its own: keys that were found expired
+// are logged before anybody can write them anew.
+void EngineContext::Unlock(size_t stripe) {
+  if (lane_.exclusive) return;
+  EndGroup();
+  engine_.keyspace_.stripe(stripe).lock.Unlock();
+}
 
 bool EngineContext::RandomKey(std::string* key) {
   Keyspace& keyspace = engine_.keyspace_;
@@ -489,14 +534,14 @@ bool EngineContext::RandomKey(std::string* key) {
     Entry* entry = table == nullptr ? nullptr : table->Random(lane_.rng);
     bool found = false;
     if (entry != nullptr) {
-      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
         ExpireKey(db_, *table, entry, keyspace.Hash(entry->key()));
       } else {
         *key = entry->key();
         found = true;
       }
     }
-    if (!lane_.exclusive) keyspace.stripe(stripe).lock.Unlock();
+    Unlock(stripe);
     if (found) return true;
   }
   return false;
@@ -516,7 +561,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
         std::vector<std::string> expired;
         order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {
           --left;
-          if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) {
+          if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
             expired.emplace_back(entry->key());
             return;
           }
@@ -532,7 +577,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
       } else {
         order = 0;
       }
-      if (!lane_.exclusive) keyspace.stripe(stripe).lock.Unlock();
+      Unlock(stripe);
       if (order != 0) return (uint64_t{stripe} << Table::kOrderBits) | order;
     } else {
       ++empty_stripes;
@@ -549,7 +594,7 @@ void EngineContext::ForEachKey(const std::function<void(std::string_view)>& visi
     const Table* table = engine_.keyspace_.table(db_, stripe);
     if (table == nullptr) continue;
     table->ForEach([&](Entry* entry) {
-      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < now_ms_) return;
+      if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) return;
       visit(entry->key());
     });
   }
@@ -591,11 +636,19 @@ int64_t EngineContext::Flush(int db, bool async) {
   for (int i = db < 0 ? 0 : db; i < (db < 0 ? keyspace.databases() : db + 1); ++i) {
     const auto size = static_cast<int64_t>(keyspace.Size(i));
     TouchAllWatched(i, -1);
-    auto tables = std::make_shared<std::vector<std::unique_ptr<Table>>>(keyspace.Detach(i));
+    auto detached = keyspace.Detach(i);
+    if (engine_.snapshot_.active()) {
+      detached = engine_.snapshot_.TakeTables(std::move(detached));
+    }
+    auto tables = std::make_shared<std::vector<std::unique_ptr<Table>>>(std::move(detached));
     if (!tables->empty()) {
       engine_.background_.Run([tables] { tables->clear(); }, size);
     }
     removed += size;
+  }
+  if (db < 0 && engine_.snapshot_.active()) engine_.snapshot_.Flushed();
+  if (db < 0 && engine_.host_ != nullptr && &lane_ != &engine_.house_lane()) {
+    engine_.host_->FlushedAll();
   }
   return removed;
 }

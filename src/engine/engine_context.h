@@ -117,10 +117,16 @@ class EngineContext final : public commands::Context {
   keyspace::Table& TableOf(int db, const Located& at);
   void Touch(keyspace::Entry* entry);
   commands::Value Describe(keyspace::Entry* entry) const;
+  // The entry is about to change or to go: a snapshot may still need it as it is.
+  void BeforeChange(keyspace::Table& table, keyspace::Entry* entry) {
+    if (engine_.snapshot_.active()) [[unlikely]]
+      engine_.snapshot_.Preserve(table, entry);
+  }
   void NoteChange(int db, size_t stripe, std::string_view key);
   void Discard(const keyspace::Displaced& displaced);
   void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
+  void Unlock(size_t stripe);
   void Propagate(std::span<const std::string_view> words, int db);
 
   Engine& engine_;

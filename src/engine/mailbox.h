@@ -27,10 +27,12 @@ struct Mail {
   enum class Kind : uint8_t {
     kMessage,  // append to the client's output
     kWake,     // look at the client's flags (killed, resumed)
+    kReply,    // the answer of a blocked client, which may then go on
   };
   Kind kind = Kind::kMessage;
   uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)
   std::shared_ptr<const Message> message;
+  uint64_t token = 0;  // with kReply: the client's block_token when it was blocked
 };
 
 class Mailbox {

@@ -214,7 +214,8 @@ struct Settings {
   bool stop_writes_on_bgsave_error = true;
   bool rdbcompression = true;
   bool rdbchecksum = true;
-  bool appendonly = false;
+  uint64_t save_max_rate = 0;  // bytes a second that a snapshot may write, 0: no limit
+  bool appendonly = true;
   std::string appendfilename = "appendonly.aof";
   std::string appenddirname = "appendonlydir";
   AppendFsync appendfsync = AppendFsync::kEverysec;

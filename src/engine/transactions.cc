@@ -118,6 +118,11 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     Wait(lane, client, kClientParked);
     return false;
   }
+  if (lane.exclusive && ChangedMeanwhile(lane, client, exec)) {
+    Unlock(lane, set);
+    context.DropPrebuilt();
+    return false;
+  }
   const bool changed = WatchedKeysChanged(lane, client);
   ForgetWatches(client);
   client.set(kClientMulti, false);

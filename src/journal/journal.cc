@@ -1,5 +1,6 @@
 #include "journal/journal.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -7,7 +8,13 @@ namespace sava::journal {
 
 namespace {
 constexpr size_t kChunkBytes = 128 * 1024;
-}
+constexpr size_t kHeader = 20;
+// The sink gets its Pause after so much even when there is more.
+constexpr size_t kRunBytes = 1 << 20;
+constexpr std::chrono::microseconds kShortNap{500};
+constexpr std::chrono::microseconds kLongNap{10'000};
+constexpr std::chrono::milliseconds kLongestWithoutPause{100};
+}  // namespace
 
 // Written by one thread up to `filled`, read by the merging thread.
 struct Journal::Chunk {
@@ -45,6 +52,7 @@ Journal::~Journal() { SetSink(nullptr); }
 void Journal::SetSink(Sink* sink) {
   if (thread_.joinable()) {
     stopping_.store(true);
+    Nudge();
     thread_.join();
     stopping_.store(false);
   }
@@ -55,7 +63,7 @@ void Journal::SetSink(Sink* sink) {
 
 uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects) {
   Lane& lane = *lanes_[lane_index];
-  const size_t need = 16 + effects.size();
+  const size_t need = kHeader + effects.size();
   Chunk* chunk = lane.write;
   size_t at = chunk->filled.load(std::memory_order_relaxed);
   if (chunk->capacity - at < need) {
@@ -73,11 +81,11 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   }
   const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_acq_rel);
   char* p = chunk->data.get() + at;
-  const auto size = static_cast<uint32_t>(effects.size());
+  const uint64_t size = effects.size();
   memcpy(p, &ticket, 8);
-  memcpy(p + 8, &size, 4);
-  memcpy(p + 12, &groups, 4);
-  memcpy(p + 16, effects.data(), effects.size());
+  memcpy(p + 8, &size, 8);
+  memcpy(p + 16, &groups, 4);
+  memcpy(p + kHeader, effects.data(), effects.size());
   chunk->filled.store(at + need, std::memory_order_release);
   lane.appended.store(lane.appended.load(std::memory_order_relaxed) + need,
                       std::memory_order_release);
@@ -93,11 +101,11 @@ int64_t Journal::backlog() const {
   return static_cast<int64_t>(total);
 }
 
-// Takes this lane's records as long as they carry the next tickets. What was taken is published
-// once per run: writers read these counters.
-bool Journal::MergeRun(Lane& lane, uint64_t* expected) {
-  uint64_t bytes = 0;
-  while (true) {
+// Takes this lane's records as long as they carry the next tickets; how many bytes it were. What
+// was taken is published once per run: writers read these counters.
+size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
+  size_t bytes = 0;
+  while (bytes < kRunBytes) {
     Chunk* chunk = lane.read;
     const size_t filled = chunk->filled.load(std::memory_order_acquire);
     if (lane.position == filled) {
@@ -111,50 +119,80 @@ bool Journal::MergeRun(Lane& lane, uint64_t* expected) {
     }
     const char* p = chunk->data.get() + lane.position;
     uint64_t ticket;
-    uint32_t size;
+    uint64_t size;
     uint32_t groups;
     memcpy(&ticket, p, 8);
     if (ticket != *expected) break;
-    memcpy(&size, p + 8, 4);
-    memcpy(&groups, p + 12, 4);
-    sink_->Record(ticket, groups, {p + 16, size});
-    lane.position += 16 + size;
-    bytes += 16 + size;
+    memcpy(&size, p + 8, 8);
+    memcpy(&groups, p + 16, 4);
+    sink_->Record(ticket, groups, {p + kHeader, size});
+    lane.position += kHeader + size;
+    bytes += kHeader + size;
     ++*expected;
   }
-  if (bytes == 0) return false;
-  lane.consumed.store(lane.consumed.load(std::memory_order_relaxed) + bytes,
-                      std::memory_order_relaxed);
-  return true;
+  if (bytes != 0) {
+    lane.consumed.store(lane.consumed.load(std::memory_order_relaxed) + bytes,
+                        std::memory_order_relaxed);
+  }
+  return bytes;
 }
 
 bool Journal::MergeAvailable() {
-  bool any = false;
+  size_t total = 0;
   uint64_t expected = merged_.load(std::memory_order_relaxed);
-  for (bool progress = true; progress;) {
+  for (bool progress = true; progress && total < kRunBytes;) {
     progress = false;
-    for (auto& lane : lanes_) progress = MergeRun(*lane, &expected) || progress;
-    any = any || progress;
+    for (auto& lane : lanes_) {
+      const size_t bytes = MergeRun(*lane, &expected);
+      total += bytes;
+      progress = progress || bytes != 0;
+    }
   }
   merged_.store(expected, std::memory_order_release);
-  return any;
+  return total != 0;
 }
 
 void Journal::Merge() {
+  using Clock = std::chrono::steady_clock;
+  std::chrono::microseconds nap = kShortNap;
+  Clock::time_point last_pause = Clock::now();
   while (true) {
     const bool stop = stopping_.load(std::memory_order_acquire);
-    if (MergeAvailable()) {
+    const bool nudged = nudged_.exchange(false);
+    const bool any = MergeAvailable();
+    const Clock::time_point now = Clock::now();
+    if (any || nudged || now - last_pause >= kLongestWithoutPause) {
       sink_->Pause();
+      last_pause = now;
+    }
+    if (any) {
+      nap = kShortNap;
       continue;
     }
     if (stop) return;
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    Sleep(nap);
+    nap = std::min(nap * 2, kLongNap);
   }
+}
+
+// Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does.
+void Journal::Sleep(std::chrono::microseconds nap) {
+  std::unique_lock lock(sleep_mutex_);
+  sleeping_.store(true);
+  sleep_.wait_for(lock, nap, [this] { return nudged_.load(); });
+  sleeping_.store(false);
+}
+
+void Journal::Nudge() {
+  if (nudged_.exchange(true) || !sleeping_.load()) return;
+  const std::lock_guard lock(sleep_mutex_);
+  sleep_.notify_one();
 }
 
 void Journal::Flush() {
   const uint64_t target = next_ticket_.load(std::memory_order_acquire);
   while (merged_.load(std::memory_order_acquire) < target) {
+    Nudge();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

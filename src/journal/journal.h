@@ -3,16 +3,21 @@
 // hands the records to the sink (the log file, replicas). Nobody shares a buffer, so writers do not
 // wait for one another.
 //
-//   record: u64 ticket · u32 bytes · u32 words-groups · groups
-//   group:  u32 database · u32 words · (u32 length · bytes)*
+//   record: u64 ticket · u64 bytes · u32 count of groups · groups
+//   group:  u32 database · u32 bytes · one command as RESP
 //
 // Tickets are dense: every ticket taken is appended. Without a sink nothing is recorded.
+//
+// Thread safety: Append on the lane's own thread; SetSink as it says; the rest on any thread.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,7 +30,8 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual void Record(uint64_t ticket, uint32_t groups, std::string_view effects) = 0;
-  // Everything available has been delivered: a moment to write.
+  // Everything available has been delivered, or a good deal of it: a moment to write. Also called
+  // after a Nudge, and about every 100 ms when nothing comes.
   virtual void Pause() {}
 };
 
@@ -34,12 +40,19 @@ class Journal {
   explicit Journal(size_t lanes);
   ~Journal();
 
+  // What was appended before goes to the sink of before, all of it, before this returns.
   // REQUIRES: no writer is active (at start, or with the gate closed).
   void SetSink(Sink* sink);
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
   // Takes the next ticket and appends the record. REQUIRES: enabled(), the locks of what changed.
   uint64_t Append(size_t lane, uint32_t groups, std::string_view effects);
+
+  // The ticket the next record will get.
+  uint64_t next_ticket() const { return next_ticket_.load(std::memory_order_acquire); }
+
+  // Has the merging thread look for records now rather than after its nap. Cheap while it is awake.
+  void Nudge();
 
   // Bytes appended and not yet merged: above kBacklogLimit writers are to wait before locking.
   static constexpr int64_t kBacklogLimit = 64 << 20;
@@ -53,13 +66,18 @@ class Journal {
 
   void Merge();
   bool MergeAvailable();
-  bool MergeRun(Lane& lane, uint64_t* expected);
+  size_t MergeRun(Lane& lane, uint64_t* expected);
+  void Sleep(std::chrono::microseconds nap);
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   alignas(64) std::atomic<uint64_t> next_ticket_{0};
   alignas(64) std::atomic<uint64_t> merged_{0};
   std::atomic<bool> enabled_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> nudged_{false};
+  std::atomic<bool> sleeping_{false};
+  std::mutex sleep_mutex_;
+  std::condition_variable sleep_;
   Sink* sink_ = nullptr;
   std::thread thread_;
 };

@@ -20,16 +20,24 @@ constexpr size_t kChecksumStep = 256 * 1024;
 // As much of a key as an error shows.
 constexpr size_t kShownKey = 100;
 
-std::string Shown(std::string_view key) {
-  if (key.size() <= kShownKey) return base::Quoted(key);
-  return fmt::format("{}... ({} bytes)", base::Quoted(key.substr(0, kShownKey)), key.size());
+std::string Damaged(std::string_view key, uint8_t rdb_type) {
+  if (rdb_type == types::kRdbString) {
+    return fmt::format("key {}: its string is damaged or cut off", ShownKey(key));
+  }
+  return fmt::format("key {}: its value of RDB type {} ({}) is damaged or cut off", ShownKey(key),
+                     rdb_type, RdbTypeName(rdb_type));
 }
 
 class RdbFile {
  public:
   RdbFile(std::string_view file, const types::TypeRegistry& types, RdbSink& sink,
           bool verify_checksum)
-      : file_(file), types_(types), sink_(sink), verify_(verify_checksum), in_(file) {}
+      : file_(file),
+        types_(types),
+        sink_(sink),
+        verify_(verify_checksum),
+        undecoded_(sink.wants_undecoded()),
+        in_(file) {}
 
   RdbEnd Read();
 
@@ -50,6 +58,7 @@ class RdbFile {
   bool KeyAndValue(uint8_t rdb_type);
   bool ObjectValue(uint8_t rdb_type);
   bool ModuleValue();
+  bool UndecodedValue(uint8_t rdb_type);
   bool Foreign(const base::Status& status, std::string_view what);
   bool End();
   void FollowWithChecksum();
@@ -58,6 +67,7 @@ class RdbFile {
   const types::TypeRegistry& types_;
   RdbSink& sink_;
   bool verify_;
+  bool undecoded_;
   types::Reader in_;
   int version_ = 0;
   size_t begun_ = 0;  // where the record or the value being read begins
@@ -207,13 +217,15 @@ bool RdbFile::KeyAndValue(uint8_t rdb_type) {
   begun_ = position();
   bool read = false;
   if (!known) {
-    read = Fail(fmt::format("key {}: values of RDB type {} ({}) are not read here", Shown(key_.key),
-                            rdb_type, RdbTypeName(rdb_type)));
+    read = Fail(fmt::format("key {}: values of RDB type {} ({}) are not read here",
+                            ShownKey(key_.key), rdb_type, RdbTypeName(rdb_type)));
   } else if (rdb_type == types::kRdbString) {
-    const std::string_view value = in_.StringView(&scratch_);
-    read = in_.ok()
-               ? Accepted(sink_.String(key_, value))
-               : Fail(fmt::format("key {}: its string is damaged or cut off", Shown(key_.key)));
+    if (undecoded_) {
+      read = UndecodedValue(rdb_type);
+    } else {
+      const std::string_view value = in_.StringView(&scratch_);
+      read = in_.ok() ? Accepted(sink_.String(key_, value)) : Fail(Damaged(key_.key, rdb_type));
+    }
   } else {
     read = rdb_type == types::kRdbModule ? ModuleValue() : ObjectValue(rdb_type);
   }
@@ -225,22 +237,34 @@ bool RdbFile::ModuleValue() {
   types::Reader ahead = in_;
   const uint64_t id = ahead.Length();
   if (!ahead.ok()) {
-    return Fail(fmt::format("key {}: its value is damaged or cut off", Shown(key_.key)));
+    return Fail(fmt::format("key {}: its value is damaged or cut off", ShownKey(key_.key)));
   }
-  if (types_.FindModule(id) != nullptr) return ObjectValue(types::kRdbModule);
+  if (types_.FindModule(id) != nullptr) {
+    return undecoded_ ? UndecodedValue(types::kRdbModule) : ObjectValue(types::kRdbModule);
+  }
   in_.Length();
   const std::string name = types::ModuleName(id);
   return Foreign(sink_.ForeignValue(key_, name),
-                 fmt::format("key {}: its value, of module {},", Shown(key_.key), name));
+                 fmt::format("key {}: its value, of module {},", ShownKey(key_.key), name));
 }
 
 bool RdbFile::ObjectValue(uint8_t rdb_type) {
   std::unique_ptr<types::Object> object = types_.Load(rdb_type, in_);
-  if (object == nullptr) {
-    return Fail(fmt::format("key {}: its value of RDB type {} ({}) is damaged or cut off",
-                            Shown(key_.key), rdb_type, RdbTypeName(rdb_type)));
-  }
+  if (object == nullptr) return Fail(Damaged(key_.key, rdb_type));
   return Accepted(sink_.Object(key_, std::move(object)));
+}
+
+// Finds the value's end and hands on what stands there.
+bool RdbFile::UndecodedValue(uint8_t rdb_type) {
+  if (rdb_type == types::kRdbString) {
+    in_.SkipString();
+  } else {
+    in_.Length();
+    in_.SkipModule();
+  }
+  if (!in_.ok()) return Fail(Damaged(key_.key, rdb_type));
+  return Accepted(sink_.Undecoded(key_, rdb_type, file_.substr(begun_, position() - begun_), begun_,
+                                  has_dictionary_ ? &dictionary_ : nullptr));
 }
 
 // Passes over the items of a module that is not known, if the sink agrees.
@@ -280,9 +304,35 @@ bool RdbFile::End() {
 
 }  // namespace
 
+std::string ShownKey(std::string_view key) {
+  if (key.size() <= kShownKey) return base::Quoted(key);
+  return fmt::format("{}... ({} bytes)", base::Quoted(key.substr(0, kShownKey)), key.size());
+}
+
 RdbEnd ReadRdb(std::string_view file, const types::TypeRegistry& types, RdbSink& sink,
                bool verify_checksum) {
-  return RdbFile(file, types, sink, verify_checksum).Read();
+  RdbFile reading(file, types, sink, verify_checksum);
+  RdbEnd end = reading.Read();
+  sink.Finished();
+  return end;
+}
+
+base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string_view bytes,
+                                               std::string* scratch) {
+  types::Reader in(bytes);
+  const std::string_view text = in.StringView(scratch);
+  if (!in.ok()) return base::Error{Damaged(key, types::kRdbString)};
+  return text;
+}
+
+base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(
+    const types::TypeRegistry& types, std::string_view key, uint8_t rdb_type,
+    std::string_view bytes, const types::SavedDictionary* dictionary) {
+  types::Reader in(bytes);
+  in.set_dictionary(dictionary);
+  std::unique_ptr<types::Object> object = types.Load(rdb_type, in);
+  if (object == nullptr || in.remaining() != 0) return base::Error{Damaged(key, rdb_type)};
+  return object;
 }
 
 std::string_view RdbTypeName(uint8_t rdb_type) {

@@ -5,6 +5,9 @@
 // that is wrong ends the reading with its place. The checksum is known only at the end, so a sink
 // may have been told much of a damaged file: who builds a data set from it throws that away.
 // Thread safety: one call uses nothing but its arguments and the process's member dictionary.
+//
+// Reading is one thread's work, but decoding values need not be: a sink may ask for them as they
+// stand in the file, and decode them where it likes, with DecodeRdbString and DecodeRdbObject.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,7 @@
 
 #include "base/result.h"
 #include "journal/rdb_format.h"
+#include "types/member_dictionary.h"
 #include "types/object.h"
 #include "types/type_registry.h"
 
@@ -40,6 +44,20 @@ class RdbSink {
   // an error. `module` has nine characters.
   virtual base::Status ForeignAux(std::string_view module) = 0;
   virtual base::Status ForeignValue(const RdbKey& key, std::string_view module) = 0;
+
+  // A sink that answers true gets strings and values of native types by Undecoded, not by String
+  // and Object. `bytes` is a view of the file, as is key.key unless it was encoded there; `offset`
+  // is where the bytes begin, `dictionary` the file's, or nullptr. Both the bytes and the
+  // dictionary may be used until Finished returns.
+  virtual bool wants_undecoded() const { return false; }
+  virtual base::Status Undecoded(const RdbKey& key, uint8_t rdb_type, std::string_view bytes,
+                                 uint64_t offset, const types::SavedDictionary* dictionary) {
+    static_cast<void>(key), static_cast<void>(rdb_type), static_cast<void>(bytes);
+    static_cast<void>(offset), static_cast<void>(dictionary);
+    return {};
+  }
+  // The reading has ended, well or not.
+  virtual void Finished() {}
   // Called now and then: so many bytes are done.
   virtual void Progress(uint64_t bytes) { static_cast<void>(bytes); }
 };
@@ -60,6 +78,15 @@ struct RdbEnd {
 RdbEnd ReadRdb(std::string_view file, const types::TypeRegistry& types, RdbSink& sink,
                bool verify_checksum = true);
 
+// What RdbSink::Undecoded got. A view of the bytes or of `scratch`; the error says what is wrong.
+base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string_view bytes,
+                                               std::string* scratch);
+base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(
+    const types::TypeRegistry& types, std::string_view key, uint8_t rdb_type,
+    std::string_view bytes, const types::SavedDictionary* dictionary);
+
+// A key as an error shows it: quoted, a long one cut off.
+std::string ShownKey(std::string_view key);
 // What Redis calls a value's RDB type, e.g. "hash as a listpack"; empty when there is none such.
 std::string_view RdbTypeName(uint8_t rdb_type);
 

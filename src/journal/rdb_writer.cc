@@ -57,6 +57,11 @@ void RdbWriter::SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) {
   out_.Length(expiring);
 }
 
+void RdbWriter::SwitchDb(uint64_t db) {
+  out_.Byte(kRdbSelectDb);
+  out_.Length(db);
+}
+
 types::Writer& RdbWriter::OpenValue(const RdbKey& key, uint8_t rdb_type) {
   if (key.expire_at_ms != -1) {
     out_.Byte(kRdbExpireMs);

@@ -43,6 +43,9 @@ class RdbWriter {
   // `keys` and `expiring` are hints for the reader's tables.
   void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring);
 
+  // Goes on with a database that had its SelectDb already.
+  void SwitchDb(uint64_t db);
+
   // Redis writes idle_seconds with an LRU policy and frequency with an LFU policy, else neither.
   // REQUIRES: no key twice in a database.
   void String(const RdbKey& key, std::string_view value);

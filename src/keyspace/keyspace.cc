@@ -49,7 +49,7 @@ Table& Keyspace::TableFor(int db, size_t stripe, int64_t now_ms) {
   auto& place = tables_[static_cast<size_t>(db) * kStripes + stripe];
   Table* table = place.load(std::memory_order_relaxed);
   if (table == nullptr) {
-    table = new Table(&gate_.epoch(), seed_, now_ms);
+    table = new Table(&gate_.epoch(), seed_, now_ms, &version_);
     place.store(table, std::memory_order_release);
     touched_[static_cast<size_t>(db)].store(true, std::memory_order_release);
   }

@@ -77,6 +77,10 @@ class Keyspace {
   Stripe& stripe(size_t index) { return stripes_[index]; }
   Gate& gate() { return gate_; }
   int databases() const { return databases_; }
+  // What entries saved by the current snapshot, or made since it began, carry as kVersion. Flipped
+  // with the gate closed.
+  bool version() const { return version_; }
+  void FlipVersion() { version_ = !version_; }
 
   // The table, or nullptr when nothing was ever stored there.
   Table* table(int db, size_t stripe) const {
@@ -98,6 +102,7 @@ class Keyspace {
  private:
   const uint64_t seed_;
   const int databases_;
+  bool version_ = false;
   Gate gate_;
   std::array<Stripe, kStripes> stripes_;
   std::vector<std::atomic<Table*>> tables_;

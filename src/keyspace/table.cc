@@ -99,8 +99,8 @@ void Table::RetireSegment(Segment* segment, uint32_t buckets) {
   epoch_->Retire(segment);
 }
 
-Table::Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms)
-    : epoch_(epoch), seed_(hash_seed), wheel_start_(now_ms) {
+Table::Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms, const bool* version)
+    : epoch_(epoch), seed_(hash_seed), version_(version), wheel_start_(now_ms) {
   auto* directory = static_cast<Directory*>(malloc(Directory::Bytes(0)));
   if (directory == nullptr) throw std::bad_alloc();
   directory->depth = 0;
@@ -232,6 +232,15 @@ void Table::PrefetchBucket(uint64_t hash) const {
   const Place place = PlaceOf(order);
   const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
   __builtin_prefetch(place.segment->bucket(place.buckets, home));
+}
+
+void Table::PrefetchPlace(uint64_t hash) const {
+  const uint64_t order = OrderOf(hash);
+  const Place place = PlaceOf(order);
+  const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
+  __builtin_prefetch(place.segment->bucket(place.buckets, home), 1);
+  __builtin_prefetch(place.segment, 1);
+  __builtin_prefetch(place.segment->spill() + home);
 }
 
 void Table::PrefetchEntry(uint64_t hash) const {
@@ -401,6 +410,28 @@ void Table::Split(uint64_t order) {
   RetireSegment(old.segment, old.buckets);
 }
 
+void Table::Reserve(size_t keys) {
+  Directory* old = directory_.load(std::memory_order_relaxed);
+  if (size() != 0 || old->depth != 0) return;
+  uint32_t depth = 0;
+  while (depth < kMaxDepth && keys >> depth > kMaxBuckets * 6) ++depth;
+  const size_t each = keys >> depth;
+  const uint32_t buckets = BucketsFor(each + each / 16);
+  const Place first = Unpack(old->places[0].load(std::memory_order_relaxed));
+  if (depth == 0 && buckets <= first.buckets) return;
+  auto* larger = static_cast<Directory*>(malloc(Directory::Bytes(depth)));
+  if (larger == nullptr) throw std::bad_alloc();
+  larger->depth = depth;
+  for (size_t i = 0; i < size_t{1} << depth; ++i) {
+    new (&larger->places[i]) std::atomic<uint64_t>(Pack(NewSegment(buckets), buckets, depth));
+  }
+  index_bytes_ += Directory::Bytes(depth) - Directory::Bytes(old->depth);
+  SetDirectory(larger);
+  RetireSegment(first.segment, first.buckets);
+  epoch_->Retire(old);
+  Settle();
+}
+
 void Table::EraseSlot(uint64_t hash, Slot* slot) {
   const uint64_t order = OrderOf(hash);
   const Place place = PlaceOf(order);
@@ -516,7 +547,8 @@ Entry* Table::NewEntry(std::string_view key, const NewValue& value, int64_t expi
   const size_t payload = PayloadSize(value);
   const bool expiry = expire_at >= 0;
   auto* entry = static_cast<Entry*>(slab_.Allocate(Entry::SizeFor(key.size(), expiry, payload)));
-  const auto flags = static_cast<uint8_t>(ValueFlags(value) | (expiry ? kHasExpiry : 0));
+  const auto flags = static_cast<uint8_t>(ValueFlags(value) | (expiry ? kHasExpiry : 0) |
+                                          (*version_ ? kVersion : 0));
   entry->Init(value.kind, value.form, flags, key, payload, expire_at);
   entry->set_age(0);
   entry->set_wheel_tag(next_tag_++ & 15);

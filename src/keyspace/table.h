@@ -55,7 +55,8 @@ class Table {
   static constexpr int kOrderBits = 45;
   static uint64_t OrderOf(uint64_t hash) { return hash >> (64 - kOrderBits); }
 
-  Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms);
+  // `version`: what new entries carry as kVersion; outlives the table.
+  Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms, const bool* version);
   // Frees entries and their values. May take long: large tables die on a background thread.
   ~Table();
   Table(const Table&) = delete;
@@ -81,8 +82,14 @@ class Table {
   // Created when missing. REQUIRES: a string or missing.
   char* Edit(uint64_t hash, std::string_view key, size_t size, Displaced* displaced);
   bool Remove(uint64_t hash, std::string_view key, Displaced* displaced);
+  // Makes the index of an empty table large enough for that many keys; nothing when it has some.
+  void Reserve(size_t keys);
   // May move the entry: use what it returns. expire_at -1 removes the expiry.
   Entry* SetExpiry(uint64_t hash, Entry* entry, int64_t expire_at);
+
+  // The database it belonged to when the current snapshot began.
+  int cut_db() const { return cut_db_; }
+  void set_cut_db(int db) { cut_db_ = db; }
 
   size_t size() const { return count_.load(std::memory_order_relaxed); }
   size_t expiring() const { return expiring_.load(std::memory_order_relaxed); }
@@ -117,6 +124,8 @@ class Table {
   void PrefetchDirectory(uint64_t hash) const;
   void PrefetchBucket(uint64_t hash) const;
   void PrefetchEntry(uint64_t hash) const;
+  // For a key that is probably new, instead of PrefetchBucket: also what counts the segment's keys.
+  void PrefetchPlace(uint64_t hash) const;
 
   // For tests: walks everything and aborts on a broken invariant.
   void CheckInvariants() const;
@@ -168,6 +177,8 @@ class Table {
 
   Epoch* const epoch_;
   const uint64_t seed_;
+  const bool* const version_;
+  int cut_db_ = 0;
   std::atomic<Directory*> directory_;
   // The directory and its depth in one word, so that a lookup needs no line of it but the right
   // one.

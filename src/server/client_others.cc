@@ -161,7 +161,7 @@ void Pause(Context& ctx) {
 }
 
 void Unpause(Context& ctx) {
-  EngineContext::Of(ctx).engine().Unpause();
+  if (!Server::Of(ctx).ending()) EngineContext::Of(ctx).engine().Unpause();
   ctx.reply().Ok();
 }
 
@@ -178,7 +178,11 @@ void Unblock(Context& ctx) {
   if (!ctx.IntArg(2, &id)) return;
   bool found = false;
   Server::Of(ctx).ForEachClient([&](Client& client) {
-    if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked)) return;
+    // Who waits for a save or the end of the server has nothing to be answered with in between.
+    if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked) ||
+        client.on_timeout == nullptr) {
+      return;
+    }
     found = true;
     EndWaiting(EngineContext::Of(ctx).engine(), client, error);
   });

@@ -2,6 +2,9 @@
 // closed one stays in memory until the round ends.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "base/buffer.h"
 #include "engine/client.h"
 #include "net/loop.h"
@@ -18,6 +21,17 @@ struct Connection : net::Source {
 
   engine::Client client;
   base::Buffer input;  // left over from earlier rounds
+  // With `appendfsync always`: bytes up to `end`, counted from the first one ever produced, may
+  // leave when everything below `ticket` is on disk.
+  struct Hold {
+    uint64_t end;
+    uint64_t ticket;
+  };
+  std::vector<Hold> holds;  // few
+  uint64_t sent = 0;        // bytes ever sent
+  uint64_t released = 0;    // bytes ever that may leave
+  bool held = false;        // stands in its loop's list
+
   bool wants_read = true;
   bool wants_write = false;
   bool closed = false;

@@ -14,6 +14,7 @@
 #include "server/config_table.h"
 #include "server/digest.h"
 #include "server/families.h"
+#include "server/persistence.h"
 #include "server/server.h"
 #include "types/save.h"
 
@@ -201,11 +202,35 @@ void WrongForm(Context& ctx, std::string_view error) {
 void Listpack(Context& ctx) { WrongForm(ctx, "ERR Not a listpack encoded object."); }
 void Quicklist(Context& ctx) { WrongForm(ctx, "ERR Not a quicklist encoded object."); }
 
-void Reload(Context& ctx) {
-  ctx.Error("ERR DEBUG RELOAD is not supported: this server writes no snapshots yet");
+// Answered when the keeper has done it; inside EXEC nobody could wait.
+bool MayWait(Context& ctx) {
+  if (!EngineContext::Of(ctx).client().has(engine::kClientInExec)) return true;
+  ctx.Error("ERR DEBUG RELOAD and LOADAOF are not allowed inside a transaction");
+  return false;
 }
+
+void Reload(Context& ctx) {
+  uint32_t options = 0;
+  for (size_t i = 2; i < ctx.argc(); ++i) {
+    if (ctx.ArgIs(i, "MERGE")) {
+      options |= Persistence::kMerge;
+    } else if (ctx.ArgIs(i, "NOFLUSH")) {
+      options |= Persistence::kNoFlush;
+    } else if (ctx.ArgIs(i, "NOSAVE")) {
+      options |= Persistence::kNoSave;
+    } else {
+      return ctx.Error("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+    }
+  }
+  if (!MayWait(ctx)) return;
+  const engine::Client& client = BlockForReply(ctx);
+  Server::Of(ctx).persistence().Reload({client.lane, client.id, client.block_token}, options);
+}
+
 void LoadAof(Context& ctx) {
-  ctx.Error("ERR DEBUG LOADAOF is not supported: this server writes no log yet");
+  if (!MayWait(ctx)) return;
+  const engine::Client& client = BlockForReply(ctx);
+  Server::Of(ctx).persistence().LoadAof({client.lane, client.id, client.block_token});
 }
 
 void Help(Context& ctx);
@@ -231,7 +256,7 @@ constexpr Subcommand kSubcommands[] = {
     {"HELP", 2, 2, Help, false, "", "Shows this help."},
     {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
     {"LISTPACK", 3, 3, Listpack, true, "<key>", "Describes a packed list, if the key is one."},
-    {"LOADAOF", 2, 2, LoadAof, false, "", "Not built."},
+    {"LOADAOF", 2, 2, LoadAof, false, "", "Empties the databases and loads the append-only log."},
     {"LOG", 3, 3, Log, false, "<message>", "Writes a line to the server's log."},
     {"OBJECT", 3, 3, Object, true, "<key>", "Describes how a value is kept."},
     {"POPULATE", 3, 5, Populate, true, "<count> [<prefix> [<size>]]",
@@ -241,7 +266,9 @@ constexpr Subcommand kSubcommands[] = {
      "attrib, push, verbatim, true, false."},
     {"QUICKLIST", 3, 4, Quicklist, true, "<key>", "Describes a linked list, if the key is one."},
     {"QUICKLIST-PACKED-THRESHOLD", 3, 3, PackedThreshold, false, "<size>", "Does nothing."},
-    {"RELOAD", 2, kAny, Reload, false, "[<option> ...]", "Not built."},
+    {"RELOAD", 2, kAny, Reload, false, "[<option> ...]",
+     "Saves a snapshot and loads it again. NOSAVE: loads the one there is; NOFLUSH, MERGE: without "
+     "emptying the databases first."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
      "Switches the removal of expired keys that nobody asks for off or on."},
     {"SLEEP", 3, 3, Sleep, true, "<seconds>", "Makes the whole server wait; fractions are fine."},

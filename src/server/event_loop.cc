@@ -11,6 +11,7 @@
 #include <ctime>
 #include <utility>
 
+#include "server/persistence.h"
 #include "server/server.h"
 
 namespace sava::server {
@@ -25,6 +26,18 @@ uint64_t ThreadCpuNanos() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Cuts the vectors off after so many bytes; how many are left.
+size_t Limit(iovec* vectors, size_t count, size_t bytes) {
+  for (size_t i = 0; i < count; ++i) {
+    if (vectors[i].iov_len >= bytes) {
+      vectors[i].iov_len = bytes;
+      return i + 1;
+    }
+    bytes -= vectors[i].iov_len;
+  }
+  return count;
 }
 
 uint32_t Interest(const Connection& connection) {
@@ -94,6 +107,10 @@ void EventLoop::Close(Connection& connection) {
   if (connection.closed) return;
   connection.closed = true;
   connection.Closing();
+  if (connection.held) {
+    std::erase(held_, &connection);
+    held_count_.store(held_.size(), std::memory_order_relaxed);
+  }
   Client& client = connection.client;
   engine_.RemoveClient(lane_, client);
   loop_.Remove(client.fd);
@@ -131,15 +148,74 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
          limit.soft_seconds.load(std::memory_order_relaxed) * 1000;
 }
 
+// How many of the pending bytes may leave now. What was produced since the last call may show
+// everything that is logged by now, so it waits for that.
+size_t EventLoop::Released(Connection& connection) {
+  const size_t pending = connection.client.out.pending();
+  const uint64_t produced = connection.sent + pending;
+  const journal::AofLog* const log = server_.persistence().barrier();
+  if (log == nullptr) [[likely]] {
+    if (!connection.holds.empty()) connection.holds.clear();
+    connection.released = produced;
+    return pending;
+  }
+  if (produced > (connection.holds.empty() ? connection.released : connection.holds.back().end)) {
+    const uint64_t ticket = engine_.journal().next_ticket();
+    if (!connection.holds.empty() && connection.holds.back().ticket == ticket) {
+      connection.holds.back().end = produced;
+    } else {
+      connection.holds.push_back({produced, ticket});
+    }
+  }
+  const uint64_t durable = log->durable();
+  size_t done = 0;
+  while (done < connection.holds.size() && connection.holds[done].ticket <= durable) {
+    connection.released = connection.holds[done++].end;
+  }
+  if (done > 0) {
+    connection.holds.erase(connection.holds.begin(),
+                           connection.holds.begin() + static_cast<ptrdiff_t>(done));
+  }
+  return connection.released - connection.sent;
+}
+
+void EventLoop::Hold(Connection& connection) {
+  if (connection.holds.empty()) return;
+  nudge_ = true;
+  if (connection.held) return;
+  connection.held = true;
+  held_.push_back(&connection);
+  held_count_.store(held_.size(), std::memory_order_relaxed);
+}
+
+// Lets go what has become durable. The flag is raised before durable() is read and taken down after
+// it was advanced: whoever comes second sees the other.
+void EventLoop::ReleaseHeld() {
+  if (std::exchange(nudge_, false)) engine_.journal().Nudge();
+  awaits_log_.exchange(true, std::memory_order_acq_rel);
+  const journal::AofLog* const log = server_.persistence().barrier();
+  const uint64_t durable = log == nullptr ? UINT64_MAX : log->durable();
+  std::vector<Connection*> ready;
+  std::erase_if(held_, [&](Connection* connection) {
+    if (!connection->holds.empty() && connection->holds.front().ticket > durable) return false;
+    connection->held = false;
+    ready.push_back(connection);
+    return true;
+  });
+  held_count_.store(held_.size(), std::memory_order_relaxed);
+  for (Connection* connection : ready) connection->OnEvents(EPOLLOUT);
+  if (!ready.empty()) resp_.FinishRound();
+}
+
 void EventLoop::Flush(Connection& connection) {
   Client& client = connection.client;
   if (client.has(engine::kClientCloseNow)) {
     Close(connection);
     return;
   }
-  while (!client.out.empty()) {
+  for (size_t released = Released(connection); released > 0;) {
     iovec vectors[64];
-    const size_t count = client.out.Gather(vectors, 64);
+    const size_t count = Limit(vectors, client.out.Gather(vectors, 64), released);
     const ssize_t n = count == 1
                           ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
                           : writev(client.fd, vectors, static_cast<int>(count));
@@ -154,13 +230,16 @@ void EventLoop::Flush(Connection& connection) {
     client.net_output += static_cast<uint64_t>(n);
     client.last_active_ms = lane_.now_ms;
     client.out.Consume(static_cast<size_t>(n));
+    connection.sent += static_cast<uint64_t>(n);
+    released -= static_cast<size_t>(n);
   }
-  const bool wants = !client.out.empty();
+  const bool wants = connection.sent < connection.released;
   if (wants != connection.wants_write) {
     connection.wants_write = wants;
     loop_.Change(client.fd, Interest(connection), &connection);
   }
-  if (!wants) {
+  Hold(connection);
+  if (client.out.empty()) {
     client.out.ReleaseIfEmpty(kKeepOutput);
     if (client.has(engine::kClientCloseAfterReply)) {
       Close(connection);
@@ -225,6 +304,11 @@ void EventLoop::Drain() {
   loop_.Wake();
 }
 
+void EventLoop::EndDrain() {
+  drain_wanted_.store(false, std::memory_order_release);
+  loop_.Wake();
+}
+
 // What clients have sent before they could know is read in one more round before idle connections
 // are closed.
 void EventLoop::CheckDrain() {
@@ -282,7 +366,14 @@ void EventLoop::AfterRound() {
     CheckIdle();
     next_idle_check_ms_ = now + 1000;
   }
-  if (drain_wanted_.load(std::memory_order_relaxed)) CheckDrain();
+  if (drain_wanted_.load(std::memory_order_relaxed)) {
+    CheckDrain();
+  } else if (draining_) {
+    draining_ = false;
+    drained_.store(false, std::memory_order_release);
+    http_.EndDrain();
+  }
+  if (!held_.empty()) ReleaseHeld();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);

@@ -34,9 +34,16 @@ class EventLoop final : public net::Rounds {
   void Join();
   // HTTP requests that have begun are finished, idle HTTP connections closed.
   void Drain();
+  // Serves HTTP as before.
+  void EndDrain();
   bool drained() const { return drained_.load(std::memory_order_acquire); }
   void Adopt(net::Accepted accepted);
   void Wake() { loop_.Wake(); }
+  // Replies wait for the log to be synced. From any thread.
+  bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
+  void WakeIfHolding() {
+    if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
+  }
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
 
@@ -58,6 +65,9 @@ class EventLoop final : public net::Rounds {
  private:
   void Open(net::Accepted accepted);
   bool OverOutputLimit(Connection& connection);
+  size_t Released(Connection& connection);
+  void Hold(Connection& connection);
+  void ReleaseHeld();
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -75,6 +85,11 @@ class EventLoop final : public net::Rounds {
   std::vector<std::unique_ptr<Connection>> graveyard_;
   RespService resp_;
   HttpService http_;
+  // With `appendfsync always`: connections with bytes that may not leave yet.
+  std::vector<Connection*> held_;
+  std::atomic<size_t> held_count_{0};
+  std::atomic<bool> awaits_log_{false};
+  bool nudge_ = false;  // something of this round is to be synced
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "engine/engine_context.h"
 #include "server/server.h"
 
 namespace sava::server {
@@ -10,7 +11,7 @@ namespace sava::server {
 std::vector<std::span<const commands::CommandSpec>> ServerFamilies() {
   return {ConnectionCommands(), ClientCommands(),  ConfigCommands(), InfoCommands(),
           SlowlogCommands(),    LatencyCommands(), MemoryCommands(), DebugCommands(),
-          AclCommands(),        ClusterCommands(), AdminCommands()};
+          AclCommands(),        ClusterCommands(), AdminCommands(),  PersistenceCommands()};
 }
 
 void WrongSubcommand(commands::Context& ctx) {
@@ -38,6 +39,18 @@ bool TimeoutArg(commands::Context& ctx, size_t i, int64_t* until) {
     return false;
   }
   return true;
+}
+
+engine::Client& BlockForReply(commands::Context& ctx, int64_t until,
+                              void (*on_timeout)(engine::Client&)) {
+  engine::EngineContext& ec = engine::EngineContext::Of(ctx);
+  engine::Client& client = ec.client();
+  client.set(engine::kClientBlocked);
+  client.block_deadline_ms = until;
+  client.on_timeout = on_timeout;
+  ++client.block_token;
+  ec.lane().waiting.push_back(&client);
+  return client;
 }
 
 bool IsPlainName(std::string_view name) {

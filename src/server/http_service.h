@@ -59,6 +59,7 @@ class HttpService {
   void CheckTimes(int64_t now_ms);
   // From now on every answer is its connection's last.
   void BeginDrain() { draining_ = true; }
+  void EndDrain() { draining_ = false; }
   // Closes what is idle; how many connections have something in flight.
   size_t Drain();
 

@@ -1,5 +1,6 @@
 // INFO: which sections are wanted, and the text of all of them. The sections stand in
-// info_server.cc (the process), info_memory.cc and info_stats.cc (what was counted).
+// info_server.cc (the process), info_persistence.cc, info_memory.cc and info_stats.cc (what was
+// counted).
 #include "server/info.h"
 
 #include <algorithm>

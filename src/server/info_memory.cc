@@ -4,6 +4,7 @@
 #include "server/info.h"
 #include "server/info_sections.h"
 #include "server/memory.h"
+#include "server/persistence.h"
 
 namespace sava::server::info {
 
@@ -67,7 +68,9 @@ void MemorySection(Writer& out) {
               "mem_total_replication_buffers", "mem_clients_slaves"},
              "0");
   out.Field("mem_clients_normal", ConnectionBytes(out));
-  out.Fields({"mem_cluster_links", "mem_aof_buffer"}, "0");
+  out.Field("mem_cluster_links", 0);
+  const journal::AofLog* const log = out.server.persistence().log();
+  out.Field("mem_aof_buffer", log == nullptr ? 0 : log->buffered());
   out.Field("mem_allocator", AllocatorName());
   out.Field("active_defrag_running", 0);
   out.Field("lazyfree_pending_objects", out.engine.background().pending());

@@ -1,5 +1,5 @@
-// INFO's sections about the process itself: what it is, who is connected, what it may lose, its
-// place among others, and its event loops.
+// INFO's sections about the process itself: what it is, who is connected, its place among others,
+// and its event loops.
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -106,29 +106,6 @@ void ClientsSection(Writer& out) {
   out.Field("tracking_clients", 0);
   out.Field("clients_in_timeout_table", with_deadline);
   out.Fields({"total_blocking_keys", "total_blocking_keys_on_nokey"}, "0");
-}
-
-// Nothing is written to disk yet: changes count from the start.
-void PersistenceSection(Writer& out) {
-  out.Fields(
-      {"loading", "async_loading", "current_cow_peak", "current_cow_size", "current_cow_size_age"},
-      "0");
-  out.Field("current_fork_perc", "0.00");
-  out.Fields({"current_save_keys_processed", "current_save_keys_total"}, "0");
-  out.Field("rdb_changes_since_last_save", out.engine.Dirty());
-  out.Field("rdb_bgsave_in_progress", 0);
-  out.Field("rdb_last_save_time", out.server.start_unix_ms() / 1000);
-  out.Field("rdb_last_bgsave_status", "ok");
-  out.Fields({"rdb_last_bgsave_time_sec", "rdb_current_bgsave_time_sec"}, "-1");
-  out.Fields(
-      {"rdb_saves", "rdb_last_cow_size", "rdb_last_load_keys_expired", "rdb_last_load_keys_loaded",
-       "aof_enabled", "aof_rewrite_in_progress", "aof_rewrite_scheduled"},
-      "0");
-  out.Fields({"aof_last_rewrite_time_sec", "aof_current_rewrite_time_sec"}, "-1");
-  out.Field("aof_last_bgrewrite_status", "ok");
-  out.Fields({"aof_rewrites", "aof_rewrites_consecutive_failures"}, "0");
-  out.Field("aof_last_write_status", "ok");
-  out.Fields({"aof_last_cow_size", "module_fork_in_progress", "module_fork_last_cow_size"}, "0");
 }
 
 void ReplicationSection(Writer& out) {

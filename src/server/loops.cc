@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "http/problem.h"
 #include "protocol/http_response.h"
@@ -198,9 +199,9 @@ void Loops::Start() {
 }
 
 void Loops::Drain() {
+  if (std::exchange(drained_, true)) return;
   for (auto& listener : listeners_) {
     loops_[0]->loop().Remove(listener->fd());
-    shutdown(listener->fd(), SHUT_RDWR);
   }
   for (auto& loop : loops_) loop->Drain();
   using std::chrono::steady_clock;
@@ -213,6 +214,28 @@ void Loops::Drain() {
   while (!drained() && steady_clock::now() < deadline && !server_.hurried()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+void Loops::EndDrain() {
+  drained_ = false;
+  for (auto& loop : loops_) loop->EndDrain();
+  for (auto& listener : listeners_) {
+    loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
+  }
+}
+
+void Loops::AwaitReleased() {
+  const auto released = [this] {
+    return std::ranges::none_of(loops_, [](const auto& loop) { return loop->holding(); });
+  };
+  WakeHolders();
+  for (int i = 0; i < 500 && !released(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void Loops::WakeHolders() {
+  for (auto& loop : loops_) loop->WakeIfHolding();
 }
 
 void Loops::Stop() {

@@ -20,8 +20,15 @@ class Loops {
   // Opens the listening sockets of the settings; closes the earlier ones when all could be opened.
   base::Status Listen(const engine::Settings& settings);
   void Start();
-  // Stops taking connections, lets HTTP requests that have begun end, ends the threads, closes
-  // everything.
+  // Stops taking connections, which wait meanwhile, and lets HTTP requests that have begun end.
+  void Drain();
+  // Takes connections again. REQUIRES: the gate is closed.
+  void EndDrain();
+  // Gives replies that wait for the log a moment to leave.
+  void AwaitReleased();
+  // Wakes the loops that hold replies back until the log is synced. From any thread.
+  void WakeHolders();
+  // Drains, ends the threads, closes everything.
   void Stop();
   std::vector<std::unique_ptr<EventLoop>>& all() { return loops_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
@@ -30,7 +37,6 @@ class Loops {
   class Listener;
 
   void Accept(const Listener& listener);
-  void Drain();
 
   Server& server_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
@@ -39,6 +45,7 @@ class Loops {
   std::vector<std::string> addresses_;
   std::string unix_path_;
   bool started_ = false;
+  bool drained_ = false;
 };
 
 }  // namespace sava::server

@@ -36,49 +36,40 @@ void Monitor(Context& ctx) {
   ctx.reply().Ok();
 }
 
-struct ShutdownOptions {
-  bool save = false;
-  bool nosave = false;
-  bool now = false;
-  bool force = false;
-  bool abort = false;
+struct ShutdownWord {
+  std::string_view name;
+  uint32_t flag;
 };
+constexpr uint32_t kAbort = 1U << 31;
+constexpr ShutdownWord kShutdownWords[] = {{"SAVE", engine::kShutdownSave},
+                                           {"NOSAVE", engine::kShutdownNosave},
+                                           {"NOW", engine::kShutdownNow},
+                                           {"FORCE", engine::kShutdownForce},
+                                           {"ABORT", kAbort}};
 
-bool ParseShutdown(Context& ctx, ShutdownOptions* options) {
+bool ParseShutdown(Context& ctx, uint32_t* flags) {
   for (size_t i = 1; i < ctx.argc(); ++i) {
-    if (ctx.ArgIs(i, "SAVE")) {
-      options->save = true;
-    } else if (ctx.ArgIs(i, "NOSAVE")) {
-      options->nosave = true;
-    } else if (ctx.ArgIs(i, "NOW")) {
-      options->now = true;
-    } else if (ctx.ArgIs(i, "FORCE")) {
-      options->force = true;
-    } else if (ctx.ArgIs(i, "ABORT")) {
-      options->abort = true;
-    } else {
-      return false;
+    uint32_t flag = 0;
+    for (const ShutdownWord& word : kShutdownWords) {
+      if (ctx.ArgIs(i, word.name)) flag = word.flag;
     }
+    if (flag == 0) return false;
+    *flags |= flag;
   }
-  const bool others = options->save || options->nosave || options->now || options->force;
-  return !(options->save && options->nosave) && !(options->abort && others);
+  constexpr uint32_t kBoth = engine::kShutdownSave | engine::kShutdownNosave;
+  return (*flags & kBoth) != kBoth && ((*flags & kAbort) == 0 || *flags == kAbort);
 }
 
 void Shutdown(Context& ctx) {
-  ShutdownOptions options;
-  if (!ParseShutdown(ctx, &options)) return ctx.Error(commands::errors::kSyntax);
-  if (options.abort) return ctx.Error("ERR No shutdown in progress.");
-  // Nothing can be saved yet: whoever insists on it keeps the server.
-  if (options.save && !options.force) {
-    return ctx.Error("ERR Errors trying to SHUTDOWN. Check logs.");
+  uint32_t flags = 0;
+  if (!ParseShutdown(ctx, &flags)) return ctx.Error(commands::errors::kSyntax);
+  if (flags == kAbort) {
+    if (!Server::Of(ctx).AbortShutdown()) return ctx.Error("ERR No shutdown in progress.");
+    return ctx.reply().Ok();
   }
-  EngineContext& ec = EngineContext::Of(ctx);
-  Server::Of(ctx).RequestShutdown(options.now);
-  // No reply, and nothing more from this client: it hears the connection close.
-  ec.client().set(engine::kClientBlocked);
-  ec.client().block_deadline_ms = 0;
-  ec.client().on_timeout = nullptr;
-  ec.lane().waiting.push_back(&ec.client());
+  // No reply, and nothing more from this client: it hears the connection close, or why not.
+  const engine::Client& client = BlockForReply(ctx);
+  Server::Of(ctx).RequestShutdown(flags, client.lane, client.id, client.block_token);
 }
 
 void Role(Context& ctx) {

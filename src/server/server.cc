@@ -17,6 +17,7 @@
 #include "server/families.h"
 #include "server/loops.h"
 #include "server/memory.h"
+#include "server/persistence.h"
 
 namespace sava::server {
 
@@ -25,6 +26,10 @@ static_assert(static_cast<uint32_t>(engine::kNotifyKeyMiss) == commands::kNotify
 static_assert(static_cast<uint32_t>(engine::kNotifyAll) == commands::kNotifyAll);
 
 namespace {
+
+// A byte of the shutdown pipe besides the numbers of signals.
+constexpr char kAsked = 0;     // by RequestShutdown
+constexpr char kLoaded = 127;  // by the keeper
 
 // Written by signal handlers; the read end is Wait's.
 std::atomic<int> signal_pipe{-1};
@@ -44,6 +49,7 @@ void InstallSignals() {
   action.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &action, nullptr);
   sigaction(SIGHUP, &action, nullptr);
+  sigaction(SIGXFSZ, &action, nullptr);  // a file that may not grow is an error of its write
 }
 
 std::string RandomHex(size_t digits) {
@@ -72,6 +78,8 @@ void LoopLimits::Load(const engine::Settings& settings) {
   keepalive.store(settings.tcp_keepalive);
   hz.store(settings.hz > 0 ? settings.hz : 10);
   shutdown_timeout.store(settings.shutdown_timeout);
+  on_sigint.store(settings.shutdown_on_sigint);
+  on_sigterm.store(settings.shutdown_on_sigterm);
   maxclients.store(static_cast<size_t>(settings.maxclients));
   refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
 }
@@ -93,12 +101,15 @@ Server::Server(std::unique_ptr<Config> config)
   options.lanes = threads_;
   engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
   engine_->set_host(this);
+  persistence_ = std::make_unique<Persistence>(engine_.get());
   start_unix_ms_ = base::Clock::System().WallMillis();
   limits_.Load(settings);
 }
 
 Server::~Server() {
+  persistence_->OnDurable(nullptr);
   loops_.reset();
+  persistence_.reset();
   engine_.reset();
   signal_pipe.store(-1);
   for (const int fd : shutdown_pipe_) {
@@ -109,7 +120,8 @@ Server::~Server() {
 void Server::ApplyHooks() {
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
-       "tcp-keepalive", "hz", "shutdown-timeout", "requirepass", "protected-mode"},
+       "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
+       "requirepass", "protected-mode"},
       [this](const engine::Settings& now) {
         limits_.Load(now);
         return base::Status();
@@ -153,6 +165,9 @@ void Server::ApplyHooks() {
                       engine_->limiter().Configure(now);
                       return {};
                     });
+  config_->OnChange(
+      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled"},
+      [this](const engine::Settings& now) { return persistence_->SettingsChanged(now); });
   config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
     static constexpr spdlog::level::level_enum kLevels[] = {
         spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
@@ -212,23 +227,118 @@ base::Status Server::Open() {
   return {};
 }
 
-void Server::Start() { loops_->Start(); }
+void Server::Start() {
+  persistence_->OnDurable([this] { loops_->WakeHolders(); });
+  persistence_->Start([this] {
+    if (write(shutdown_pipe_[1], &kLoaded, 1) < 0) {
+    }
+  });
+  loops_->Start();
+}
+
+base::Result<bool> Server::WaitLoaded() {
+  while (true) {
+    pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+    const int ready = poll(&asked, 1, 1000);
+    if (ready == 0) spdlog::info("{}", persistence_->ProgressLine());
+    if (ready <= 0) continue;
+    char byte = 0;
+    if (!ReadRequest(&byte)) return false;
+    if (byte != kLoaded) {
+      spdlog::warn("Received shutdown signal during loading, exiting now.");
+      return false;
+    }
+    const std::string& error = persistence_->load_error();
+    if (!error.empty()) return base::Error{error};
+    return true;
+  }
+}
+
+// ---- shutdown ----
+
+bool Server::ReadRequest(char* byte) {
+  while (true) {
+    const ssize_t n = read(shutdown_pipe_[0], byte, 1);
+    if (n == 1) return true;
+    if (n == 0 || errno != EINTR) return false;
+  }
+}
+
+Server::ShutdownRequest Server::TakeRequest(char byte) {
+  ShutdownRequest request;
+  if (byte == SIGTERM || byte == SIGINT) {
+    spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
+    request.flags = (byte == SIGTERM ? limits_.on_sigterm : limits_.on_sigint).load();
+    return request;
+  }
+  std::lock_guard lock(shutdown_mutex_);
+  if (shutdown_requests_.empty()) return request;
+  request = shutdown_requests_.front();
+  shutdown_requests_.erase(shutdown_requests_.begin());
+  if (request.client != 0) shutdown_clients_.push_back(request);
+  return request;
+}
 
 int Server::Wait() {
-  while (!shutting_down()) {
-    char byte;
-    const ssize_t n = read(shutdown_pipe_[0], &byte, 1);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    if (byte == SIGTERM || byte == SIGINT) {
-      spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
-    }
-    shutting_down_.store(true);
+  char byte = 0;
+  while (ReadRequest(&byte)) {
+    if (Shutdown(TakeRequest(byte))) break;
+    RefuseShutdown();
   }
-  spdlog::warn("User requested shutdown...");
-  loops_->Stop();
   spdlog::warn("Sava is now ready to exit, bye bye...");
   return 0;
+}
+
+// HTTP requests that have begun are answered, then writes wait and what there is to save is saved.
+// False when that failed: everything is as before.
+bool Server::Shutdown(const ShutdownRequest& request) {
+  spdlog::warn("User requested shutdown...");
+  aborted_.store(false);
+  hurried_.store((request.flags & engine::kShutdownNow) != 0);
+  shutting_down_.store(true);
+  loops_->Drain();
+  const int64_t paused_until = engine_->pause_until();
+  const bool paused_writes = engine_->pause_writes_only();
+  ending_.store(true);
+  engine_->Pause(INT64_MAX, true);
+  base::Status status;
+  if (!aborted_.load()) {
+    status = persistence_->Prepare({(request.flags & engine::kShutdownSave) != 0,
+                                    (request.flags & engine::kShutdownNosave) != 0});
+  }
+  if (!status) spdlog::warn("{}", status.error());
+  const bool force = (request.flags & engine::kShutdownForce) != 0;
+  if (!aborted_.load() && (status || force)) {
+    loops_->AwaitReleased();
+    persistence_->OnDurable(nullptr);
+    loops_->Stop();
+    persistence_->Stop();
+    return true;
+  }
+  ending_.store(false);
+  engine_->Unpause();
+  if (paused_until != 0) engine_->Pause(paused_until, paused_writes);
+  persistence_->RunAlone([this] { loops_->EndDrain(); });
+  shutting_down_.store(false);
+  return false;
+}
+
+void Server::RefuseShutdown() {
+  spdlog::warn("{}",
+               aborted_.load()
+                   ? "Shutdown was aborted"
+                   : "Errors trying to shut down the server. Check the logs for more information.");
+  std::vector<ShutdownRequest> clients;
+  {
+    std::lock_guard lock(shutdown_mutex_);
+    clients.swap(shutdown_clients_);
+  }
+  for (const ShutdownRequest& one : clients) {
+    auto message = std::make_shared<engine::Message>();
+    message->resp2 = "-ERR Errors trying to SHUTDOWN. Check logs.\r\n";
+    engine_->lanes()[one.lane]->mailbox.Post(
+        {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
+  }
 }
 
 bool Server::hurried() const {
@@ -236,13 +346,24 @@ bool Server::hurried() const {
   return hurried_.load() || poll(&asked, 1, 0) > 0;
 }
 
-void Server::RequestShutdown(bool now) {
-  if (now) hurried_.store(true);
-  shutting_down_.store(true);
-  const char byte = 0;
-  if (write(shutdown_pipe_[1], &byte, 1) < 0) {
+void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint64_t token) {
+  {
+    std::lock_guard lock(shutdown_mutex_);
+    shutdown_requests_.push_back({flags, lane, client, token});
+  }
+  if (write(shutdown_pipe_[1], &kAsked, 1) < 0) {
   }
 }
+
+bool Server::AbortShutdown() {
+  if (!shutting_down()) return false;
+  aborted_.store(true);
+  hurried_.store(true);
+  persistence_->GiveUp();
+  return true;
+}
+
+void Server::FlushedAll() { persistence_->FlushedAll(); }
 
 void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
   for (auto& lane : engine_->lanes()) {
@@ -306,6 +427,7 @@ void Server::Tick() {
     blend(rates_.output_bytes, rate(sample.output, last_sample_.output));
   }
   last_sample_ = sample;
+  persistence_->Tick();
 }
 
 void Server::ResetStats() {

@@ -24,6 +24,7 @@
 namespace sava::server {
 
 class Loops;
+class Persistence;
 
 // What the allocator and the kernel say about the process's memory.
 struct MemoryFigures {
@@ -56,6 +57,8 @@ struct LoopLimits {
   std::atomic<int64_t> keepalive{300};
   std::atomic<int64_t> hz{10};
   std::atomic<int64_t> shutdown_timeout{10};  // seconds
+  std::atomic<uint32_t> on_sigint{0};         // engine::ShutdownFlag bits
+  std::atomic<uint32_t> on_sigterm{0};
   std::atomic<size_t> maxclients{10000};
   std::atomic<bool> refuse_strangers{true};  // protected mode without a password
 
@@ -71,7 +74,11 @@ class Server final : public engine::Host {
   base::Status Open();
   // Starts the threads. From here on the settings belong to them.
   void Start();
-  // Blocks until shutdown was asked for (signal or SHUTDOWN); returns the exit code.
+  // Blocks until the data is loaded. False when shutdown was asked for meanwhile: the process is to
+  // end at once.
+  base::Result<bool> WaitLoaded();
+  // Blocks until shutdown was asked for (signal or SHUTDOWN) and could be done; returns the exit
+  // code.
   int Wait();
 
   // The Server behind a handler's context.
@@ -81,12 +88,19 @@ class Server final : public engine::Host {
   engine::Engine& engine() { return *engine_; }
   const commands::CommandTable& table() const { return table_; }
 
-  // Asks Wait to return. Callable from anywhere.
-  // `now`: without waiting for HTTP requests that have begun.
-  void RequestShutdown(bool now = false);
-  // Whoever asked for the shutdown does not want to wait: NOW, or a second signal.
+  // Asks Wait to return. Callable from anywhere. The client is answered, with an error, when the
+  // server goes on. `flags`: engine::ShutdownFlag bits.
+  void RequestShutdown(uint32_t flags, size_t lane = 0, uint64_t client = 0, uint64_t token = 0);
+  // SHUTDOWN ABORT: false when there is none to be ended.
+  bool AbortShutdown();
+  // Nobody wants to wait any more for the shutdown: NOW, a second signal, ABORT.
   bool hurried() const;
   bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
+  // The last save is being made: writes stay paused whatever clients ask for.
+  bool ending() const { return ending_.load(std::memory_order_relaxed); }
+
+  Persistence& persistence() { return *persistence_; }
+  void FlushedAll() override;
 
   // Every connected client. REQUIRES: gate closed.
   void ForEachClient(const std::function<void(engine::Client&)>& visit);
@@ -124,12 +138,25 @@ class Server final : public engine::Host {
   void ResetStats();
 
  private:
+  struct ShutdownRequest {
+    uint32_t flags = 0;
+    size_t lane = 0;
+    uint64_t client = 0;  // 0: nobody is to be answered
+    uint64_t token = 0;
+  };
+
   void ApplyHooks();
   base::Status OpenFiles();
+  // The next byte of the shutdown pipe; false when there is none any more.
+  bool ReadRequest(char* byte);
+  ShutdownRequest TakeRequest(char byte);
+  bool Shutdown(const ShutdownRequest& request);
+  void RefuseShutdown();
 
   std::unique_ptr<Config> config_;
   commands::CommandTable table_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<Persistence> persistence_;
   std::unique_ptr<Loops> loops_;
   size_t threads_ = 1;
   int64_t start_unix_ms_ = 0;
@@ -139,8 +166,13 @@ class Server final : public engine::Host {
   std::atomic<size_t> peak_memory_{0};
   size_t startup_memory_ = 0;
   std::atomic<bool> shutting_down_{false};
+  std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
   std::atomic<bool> hurried_{false};
+  std::atomic<bool> aborted_{false};
+  std::mutex shutdown_mutex_;
+  std::vector<ShutdownRequest> shutdown_requests_;  // guarded by shutdown_mutex_
+  std::vector<ShutdownRequest> shutdown_clients_;   // guarded by shutdown_mutex_
   LoopLimits limits_;
   Rates rates_;
   AclLog acl_log_;

@@ -266,8 +266,10 @@ std::unique_ptr<Object> Afc::Copy() const {
 void Afc::Digest(const std::function<void(std::string_view)>& add) const {
   const Options chosen = options();
   if (chosen != Options{}) {
+    // When it began means something only to counters that know time.
+    const int64_t started = windowed() || decays() ? extra_->started_ms : 0;
     add(std::to_string(chosen.maxlen) + " " + std::to_string(chosen.halflife_ms) + " " +
-        std::to_string(chosen.window_ms) + " " + std::to_string(extra_->started_ms));
+        std::to_string(chosen.window_ms) + " " + std::to_string(started));
   }
   UuidText text;
   const auto add_list = [&](const FrequencyList& list) {

@@ -10,8 +10,6 @@ namespace {
 
 MemberDictionary& Dictionary() { return MemberDictionary::Shared(); }
 
-uint8_t WidthFor(uint32_t id) { return id < 1U << 16 ? 2 : id < 1U << 24 ? 3 : 4; }
-
 uint64_t Plus(uint64_t count, uint64_t n) {
   return n > FrequencyList::kMaxCount - count ? FrequencyList::kMaxCount : count + n;
 }

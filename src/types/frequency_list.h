@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "types/indexed_counter.h"
@@ -128,6 +129,7 @@ class FrequencyList {
   static constexpr size_t kUnpackAt = PackedCounter::kMaxMembers;
   static constexpr size_t kRepackAt = PackedCounter::kMaxMembers / 2;
 
+  static uint8_t WidthFor(uint32_t id) { return id < 1U << 16 ? 2 : id < 1U << 24 ? 3 : 4; }
   static uint64_t RankOf(double score) { return static_cast<uint64_t>(score * kScoreSteps) + 1; }
   void CountUp(uint64_t n) { total_ = total_ + n < total_ ? UINT64_MAX : total_ + n; }
   bool scored() const { return scored_; }
@@ -148,6 +150,7 @@ class FrequencyList {
   void ToPacked();
   void FinishCut();
   bool Append(const KeptMember& member, uint64_t count, double score);
+  bool AppendIds(std::span<const uint32_t> ids, std::span<const uint64_t> counts, uint64_t size);
   bool LoadOrdered(Reader& in, const SavedDictionary* saved, uint64_t size);
   bool LoadLinked(Reader& in, const SavedDictionary* saved, uint64_t size);
 

@@ -105,6 +105,15 @@ class ChunkReader {
   const uint8_t* end_;
 };
 
+// Makes saved ids ours; false when the file did not name one.
+bool Resolve(const SavedDictionary& saved, std::vector<uint32_t>* ids) {
+  for (uint32_t& id : *ids) {
+    id = saved.Find(id);
+    if (id == MemberDictionary::kNone) return false;
+  }
+  return true;
+}
+
 // The members of a chunk: records, or ids that `saved` resolves.
 bool ReadMembers(ChunkReader& in, size_t count, const SavedDictionary* saved,
                  std::vector<KeptMember>* members) {
@@ -113,12 +122,10 @@ bool ReadMembers(ChunkReader& in, size_t count, const SavedDictionary* saved,
     for (size_t i = 0; i < count && in.ok(); ++i) members->push_back(in.Record());
     return in.ok();
   }
-  for (const uint32_t id : in.Ids(count)) {
-    const MemberDictionary::Id ours = saved->Find(id);
-    if (ours == MemberDictionary::kNone) return false;
-    members->push_back(Dictionary().Get(ours));
-  }
-  return in.ok();
+  std::vector<uint32_t> ids = in.Ids(count);
+  if (!in.ok() || !Resolve(*saved, &ids)) return false;
+  for (const uint32_t id : ids) members->push_back(Dictionary().Get(id));
+  return true;
 }
 
 // Up to kChunkMembers members from the cursor on.
@@ -266,6 +273,28 @@ bool FrequencyList::Append(const KeptMember& member, uint64_t count, double scor
   return true;
 }
 
+// The same for members that the dictionary knows; `size` is the whole list's.
+bool FrequencyList::AppendIds(std::span<const uint32_t> ids, std::span<const uint64_t> counts,
+                              uint64_t size) {
+  if (FrequencyList::size() == 0 && ids.size() == size && size <= kUnpackAt) {
+    std::vector<uint32_t> sorted(ids.begin(), ids.end());
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end()) return false;
+    for (const uint32_t id : sorted) Dictionary().Prefetch(id);
+    for (const uint32_t id : sorted) Dictionary().AddReference(id);
+    packed_ = PackedCounter::Of(WidthFor(sorted.back()), ids, counts);
+    return true;
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool there = indexed_ != nullptr ? indexed_->Find(ids[i]) != IndexedCounter::kNothing
+                                           : packed_.width() != 0 && packed_.FindId(ids[i]);
+    if (there) return false;
+    Dictionary().AddReference(ids[i]);
+    InsertId(ids[i], counts[i], true);
+  }
+  return true;
+}
+
 bool FrequencyList::LoadOrdered(Reader& in, const SavedDictionary* saved, uint64_t size) {
   std::vector<KeptMember> members;
   std::vector<uint64_t> counts;
@@ -291,6 +320,12 @@ bool FrequencyList::LoadOrdered(Reader& in, const SavedDictionary* saved, uint64
       if (run > last || run_members > count - counts.size()) return false;
       last = run;
       counts.insert(counts.end(), run_members, run);
+    }
+    if (saved != nullptr && !scored()) {
+      std::vector<uint32_t> ids = chunk.Ids(count);
+      if (!chunk.ok() || !chunk.AtEnd() || !Resolve(*saved, &ids)) return false;
+      if (!AppendIds(ids, counts, size)) return false;
+      continue;
     }
     if (!chunk.ok() || !ReadMembers(chunk, count, saved, &members) || !chunk.AtEnd()) return false;
     for (size_t i = 0; i < count; ++i) {

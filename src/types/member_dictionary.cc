@@ -421,6 +421,23 @@ void MemberDictionary::SaveAll(Writer& out) const {
 }
 
 bool SavedDictionary::Load(Reader& in) {
+  const bool read = Read(in);
+  std::ranges::sort(sparse_, {}, &Known::saved);
+  if (!read || std::ranges::adjacent_find(sparse_, {}, &Known::saved) != sparse_.end()) {
+    return false;
+  }
+  // Ids of one writer stand close to each other; a table by id then takes little.
+  size_t dense = 0;
+  while (dense < sparse_.size() && sparse_[dense].saved < 4 * (dense + 1) + 65536) ++dense;
+  if (dense == 0) return true;
+  dense_.assign(sparse_[dense - 1].saved + 1, MemberDictionary::kNone);
+  for (size_t i = 0; i < dense; ++i) dense_[sparse_[i].saved] = sparse_[i].id;
+  sparse_.erase(sparse_.begin(), sparse_.begin() + static_cast<std::ptrdiff_t>(dense));
+  sparse_.shrink_to_fit();
+  return true;
+}
+
+bool SavedDictionary::Read(Reader& in) {
   MemberDictionary& dictionary = MemberDictionary::Shared();
   for (;;) {
     const std::string chunk = in.ModuleString();
@@ -433,14 +450,17 @@ bool SavedDictionary::Load(Reader& in) {
       KeptMember member;
       p = base::GetVarint(p, end, &saved);
       if (p != nullptr) p = ReadRecord(p, end, &member);
-      if (p == nullptr || !member.canonical() || ids_.contains(saved)) return false;
-      ids_.emplace(saved, dictionary.Intern(member, dictionary.HashOf(member)));
+      if (p == nullptr || !member.canonical()) return false;
+      sparse_.push_back({saved, dictionary.Intern(member, dictionary.HashOf(member))});
     }
   }
 }
 
 SavedDictionary::~SavedDictionary() {
-  for (const auto& [saved, id] : ids_) MemberDictionary::Shared().Release(id);
+  for (const MemberDictionary::Id id : dense_) {
+    if (id != MemberDictionary::kNone) MemberDictionary::Shared().Release(id);
+  }
+  for (const Known& known : sparse_) MemberDictionary::Shared().Release(known.id);
 }
 
 }  // namespace sava::types

@@ -13,11 +13,12 @@
 // Thread safety: all calls from any thread; shard locks are leaves, held for one lookup.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "types/member.h"
 
@@ -100,12 +101,20 @@ class SavedDictionary {
   bool Load(Reader& in);
   // kNone when the file did not name it.
   MemberDictionary::Id Find(uint64_t saved) const {
-    const auto found = ids_.find(saved);
-    return found == ids_.end() ? MemberDictionary::kNone : found->second;
+    if (saved < dense_.size()) return dense_[saved];
+    const auto found = std::ranges::lower_bound(sparse_, saved, {}, &Known::saved);
+    return found == sparse_.end() || found->saved != saved ? MemberDictionary::kNone : found->id;
   }
 
  private:
-  std::unordered_map<uint64_t, MemberDictionary::Id> ids_;
+  struct Known {
+    uint64_t saved;
+    MemberDictionary::Id id;
+  };
+  bool Read(Reader& in);
+
+  std::vector<MemberDictionary::Id> dense_;  // by saved id, as long as they stand close enough
+  std::vector<Known> sparse_;                // the others, in order
 };
 
 }  // namespace sava::types

@@ -264,6 +264,23 @@ void PackedCounter::InsertId(uint32_t id, uint64_t count, bool at_end) {
   InsertBytes(bytes, width_, count, at_end);
 }
 
+PackedCounter PackedCounter::Of(uint8_t width, std::span<const uint32_t> ids,
+                                std::span<const uint64_t> counts) {
+  PackedCounter list(width);
+  Run runs[kMaxMembers];
+  size_t n = 0;
+  for (const uint64_t count : counts) {
+    if (n == 0 || runs[n - 1].count != count) runs[n++] = {count, 0};
+    ++runs[n - 1].members;
+  }
+  list.WriteRuns(runs, n, ids.size() * width);
+  uint8_t* at = list.members();
+  for (const uint32_t id : ids) at = PutId(at, id, width);
+  list.member_bytes_ = static_cast<uint32_t>(ids.size() * width);
+  list.size_ = static_cast<uint16_t>(ids.size());
+  return list;
+}
+
 void PackedCounter::ShrinkToFit() {
   const size_t needed = run_bytes_ + member_bytes_;
   if (Roomy(needed) >= capacity_) return;

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <utility>
 
 #include "types/member.h"
@@ -69,6 +70,10 @@ class PackedCounter {
   // REQUIRES: size() < kMaxMembers; ids fit the width.
   void Insert(const KeptMember& member, uint64_t count, bool at_end);
   void InsertId(uint32_t id, uint64_t count, bool at_end);
+  // A whole list at once. REQUIRES: as many counts as ids, at most kMaxMembers, never rising; ids
+  // fit the width.
+  static PackedCounter Of(uint8_t width, std::span<const uint32_t> ids,
+                          std::span<const uint64_t> counts);
   // Gives back what is not needed.
   void ShrinkToFit();
   PackedCounter Clone() const;

@@ -281,6 +281,27 @@ std::string_view Reader::StringView(std::string* scratch) {
   return *scratch;
 }
 
+void Reader::SkipString() {
+  bool encoded = false;
+  uint64_t size = LengthOrKind(&encoded);
+  if (encoded) {
+    switch (size) {
+      case kInt8:
+      case kInt16:
+      case kInt32:
+        size = uint64_t{1} << size;
+        break;
+      case kLzf:
+        size = Length();
+        Length();
+        break;
+      default:
+        Fail();
+    }
+  }
+  Raw(size);
+}
+
 std::string Reader::String() {
   std::string scratch;
   const std::string_view bytes = StringView(&scratch);
@@ -309,7 +330,6 @@ std::string Reader::ModuleString() {
 void Reader::ModuleEnd() { Expect(ModuleOpcode::kEnd); }
 
 void Reader::SkipModule() {
-  std::string scratch;
   while (ok_) {
     const uint64_t opcode = Length();
     if (!ok_) return;
@@ -327,7 +347,7 @@ void Reader::SkipModule() {
         Raw(8);
         break;
       case ModuleOpcode::kString:
-        StringView(&scratch);
+        SkipString();
         break;
       default:
         Fail();

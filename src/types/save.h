@@ -129,6 +129,8 @@ class Reader {
   std::string String();
   // Without a copy where the bytes stand as they are; else they are put into `scratch`.
   std::string_view StringView(std::string* scratch);
+  // Passes over a string; what is compressed is not looked into.
+  void SkipString();
   double Double();
 
   // Each fails when another item stands there.

@@ -1,4 +1,4 @@
-"""`sava check`: files of a stock Redis, damaged ones, and files our writer made.
+"""`sava check`: files of a stock Redis, damaged ones, files our writer made; logs and their repair.
 
 tests/golden/rdb holds what the writer made; the unit tests hold the writer to those bytes.
 """
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import resp
+from durability import CHECK_AOF, contents, durable, increments, log_files, passes, rewrite
 from harness import SLOW, check, eq, test
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "rdb")
@@ -68,6 +69,16 @@ def complaint(context, *arguments):
 def lines(out):
     """The summary's lines below the first, each as its words joined by one space."""
     return [" ".join(line.split()) for line in out.splitlines()[1:]]
+
+
+def write(path, content):
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def saved(context, server):
@@ -170,21 +181,19 @@ def damaged_files(context):
 
 
 @test()
-def what_is_no_rdb_file(context):
+def what_cannot_be_checked(context):
     directory = context.temp_dir()
     path = os.path.join(directory, "file")
-    check("append-only directories cannot be checked yet" in complaint(context, directory), "")
+    check("no data here" in complaint(context, directory), "an empty directory")
     check("No such file" in complaint(context, path), "a missing file")
     with open(golden("strings"), "rb") as file:
         rdb = file.read()
     for content, expected in (
-        (b"*1\r\n$4\r\nPING\r\n", "looks like an append-only file"),
-        (b"file a.aof seq 1 type i\n", "looks like the manifest"),
-        (rdb + b"*1\r\n$4\r\nPING\r\n", "14 bytes follow the end"),
+        (rdb + b"tail", "4 bytes follow the end"),
+        (b"file a.aof type i\n", "Invalid AOF manifest file format"),
         (b"VALKEY080", "Valkey 9"),
     ):
-        with open(path, "wb") as file:
-            file.write(content)
+        write(path, content)
         err = complaint(context, path)
         check(expected in err, err)
     os.remove(path)
@@ -194,6 +203,11 @@ def what_is_no_rdb_file(context):
     check("one file" in complaint(context, path, path), "two files")
     check("there is no option '--portabel'" in complaint(context, "--portabel", path), "")
     check("Usage: sava check" in sava_check(context, "--help")[0], "help")
+    for name in ("one.rdb", "two.rdb"):
+        shutil.copy(golden("strings"), os.path.join(directory, name))
+    check("more than one RDB file" in complaint(context, directory), "two RDB files")
+    shutil.copy(golden("strings"), os.path.join(directory, "dump.rdb"))
+    check("dump.rdb: RDB version 10" in sava_check(context, directory)[0], "the usual name")
 
 
 @test()
@@ -277,3 +291,218 @@ def a_stock_redis_refuses_our_counters(context):
         _, out, _ = run(context.options.stock, *where, "--save", "", "--appendonly", "no")
         check("I can't load: no matching module" in out and "'sava-afc1'" in out, out)
         check("Ready to accept connections" not in out, out)
+
+
+# ---- logs ----
+
+# The records of a log: what may be cut off between them, and only there.
+RECORDS = [
+    resp.encode("SELECT", "0"),
+    b"#TS:1700000000\r\n" + resp.encode("SET", "a", "1"),
+    resp.encode("SET", "binary", b"\r\n*1\r\n"),
+    resp.encode("MULTI") + resp.encode("SET", "b", "2") + resp.encode("INCR", "a")
+    + resp.encode("EXEC"),
+    resp.encode("DEL", "a"),
+]
+LOG = b"".join(RECORDS)
+
+
+def whole_size(size):
+    """How much of the first `size` bytes of LOG is whole."""
+    ends = [sum(map(len, RECORDS[:count])) for count in range(len(RECORDS) + 1)]
+    ends.append(LOG.index(b"#TS") + len(b"#TS:1700000000\r\n"))  # a line of its own
+    return max(end for end in ends if end <= size)
+
+
+def log_directory(context, *parts, base=None):
+    """A directory with a manifest and these increments."""
+    directory = context.temp_dir()
+    manifest = ""
+    if base is not None:
+        write(os.path.join(directory, "log.1.base.rdb"), base)
+        manifest += "file log.1.base.rdb seq 1 type b\n"
+    for number, content in enumerate(parts, 1):
+        write(os.path.join(directory, "log.%d.incr.aof" % number), content)
+        manifest += "file log.%d.incr.aof seq %d type i\n" % (number, number)
+    write(os.path.join(directory, "log.manifest"), manifest.encode())
+    return directory
+
+
+@test()
+def a_log_of_a_stock_redis(context):
+    context.sava_only()
+    options = ("--appendonly", "yes", "--save", "")
+    server = durable(context, *options, binary=context.options.stock)
+    for number in range(50):
+        server.call("SET", "key:%d" % number, "value")
+    rewrite(server)
+    client = context.client(server)
+    client.pipeline([("MULTI",), ("INCR", "n"), ("INCR", "n"), ("EXEC",), ("DEL", "key:0")])
+    eq(server.terminate(), 0)
+    for path in (server.dir, server.path("appendonlydir"), log_manifest(server)):
+        out, _ = sava_check(context, "--portable", path)
+        base, increment = (file.path for file in log_files(server))
+        check("%s: RDB version 10, %d bytes\n" % (base, os.path.getsize(base)) in out, out)
+        size = os.path.getsize(increment)
+        check("%s: append-only file, %d bytes\n" % (increment, size) in out, out)
+        got = lines(out)
+        for line in (
+            "database 0 50 keys, 0 expiring",
+            "commands 4, with 1 transaction",
+            "command 2 incr",
+        ):
+            check(line in got, "%r is missing: %s" % (line, out))
+        eq(got.count("portable: a stock Redis 7.0 can load this file"), 2, out)
+        check(got[-1].endswith(": all good"), out)
+
+
+def log_manifest(server):
+    return server.path("appendonlydir", "appendonly.aof.manifest")
+
+
+@test()
+def a_log_of_our_own(context):
+    context.sava_only()
+    server = durable(context, "--appendonly", "yes", "--save", "")
+    server.call("AFC.ADD", "counter", "m")
+    rewrite(server)
+    for command in (("SET", "k", "v"), ("AFC.ADD", "counter", "m"), ("AFC.ADD", "counter", "n")):
+        server.call(*command)
+    server.call("RESTORE", "other", "0", server.call("DUMP", "counter"))
+    eq(server.terminate(), 0)
+    sava_check(context, server.dir)
+    out, _ = sava_check(context, "--portable", server.dir, expect=2)
+    increment = read(increments(server)[-1].path)
+    first, restore = (increment.index(b"$7\r\n" + name) - 4 for name in (b"AFC.ADD", b"RESTORE"))
+    got = lines(out)
+    for line in (
+        'database 0 "counter" afc',
+        "AFC.ADD (2 times, from byte %d on)" % first,
+        "RESTORE of a native value (1 time, from byte %d on)" % restore,
+    ):
+        check(line in got, "%r is missing: %s" % (line, out))
+
+
+@test()
+def a_log_behind_an_rdb_file(context):
+    rdb = read(golden("strings"))
+    path = os.path.join(context.temp_dir(), "old.aof")
+    for content, name in ((LOG, "RDB version 10 and commands"), (b"", "RDB version 10")):
+        write(path, rdb + content)
+        out, _ = sava_check(context, "--portable", path)
+        check(out.startswith("%s: %s, %d bytes\n" % (path, name, len(rdb + content))), out)
+    write(path, rdb + LOG[:-1])
+    good = len(rdb) + len(LOG) - len(RECORDS[-1])
+    err = sava_check(context, path, expect=1)[1]
+    check("old.aof: at byte %d: the file ends within a command" % good in err, err)
+    sava_check(context, "--repair", path)
+    eq(read(path), rdb + LOG[: good - len(rdb)])
+    write(path, rdb[:-20] + LOG)
+    err = complaint(context, "--repair", path)
+    check("cannot be repaired" in err, err)
+    eq(read(path), rdb[:-20] + LOG)
+
+
+@test()
+def a_log_cut_off_anywhere(context):
+    for size in range(0, len(LOG), 1 if context.options.long else 3):
+        directory = log_directory(context, LOG, LOG[:size])
+        path = os.path.join(directory, "log.2.incr.aof")
+        whole = whole_size(size)
+        if size == whole:
+            sava_check(context, directory)
+            continue
+        err = sava_check(context, directory, expect=1)[1]
+        check(path + ": at byte " in err, err)
+        check("would load it with aof-load-truncated yes" in err, err)
+        eq(os.path.exists(path + ".before-repair"), False)
+        out, _ = sava_check(context, "--repair", directory)
+        check("%s: repaired: %d byte" % (path, size - whole) in out, out)
+        eq(read(path), LOG[:whole], "cut at %d" % size)
+        eq(read(path + ".before-repair"), LOG[:size])
+        if size % 10 == 0 and whole > 0:
+            passes(checker(context), path)
+
+
+def checker(context):
+    return os.path.join(os.path.dirname(context.options.stock), CHECK_AOF)
+
+
+@test()
+def corrupt_logs(context):
+    """What is no command ends what is whole; --repair keeps what came before, copies are many."""
+    path = os.path.join(context.temp_dir(), "log.aof")
+    at = len(RECORDS[0]) + len(RECORDS[1])
+    for number in range(1, 4):
+        write(path, LOG[:at] + b"rubbish" + LOG[at:])
+        err = sava_check(context, path, expect=1)[1]
+        check("log.aof: at byte %d: expected '*'" % at in err, err)
+        check("aof-load-truncated" not in err, err)
+        sava_check(context, "--repair", path)
+        eq(read(path), LOG[:at])
+        copy = path + ".before-repair" + (".%d" % number if number > 1 else "")
+        eq(read(copy), LOG[:at] + b"rubbish" + LOG[at:])
+    write(path, b"rubbish" * 10)
+    err = sava_check(context, "--repair", path, expect=1)[1]
+    check("nothing to repair" in err, err)
+    eq(read(path), b"rubbish" * 10)
+
+
+@test()
+def what_is_not_repaired(context):
+    """Only the last file with anything in it, unless another one is given by name."""
+    for broken in (LOG[:-3], LOG[:-3] + b"x" * 20):
+        directory = log_directory(context, broken, LOG, base=read(golden("strings")))
+        first = os.path.join(directory, "log.1.incr.aof")
+        before = {name: read(os.path.join(directory, name)) for name in os.listdir(directory)}
+        err = sava_check(context, "--repair", directory, expect=1)[1]
+        check(first + ": at byte " in err and "Later files of the log follow" in err, err)
+        eq({name: read(os.path.join(directory, name)) for name in os.listdir(directory)}, before)
+        sava_check(context, "--repair", first)
+        eq(read(first), LOG[: len(LOG) - len(RECORDS[-1])])
+        sava_check(context, directory)
+        directory = log_directory(context, broken, b"")
+        sava_check(context, "--repair", directory)
+    rdb = read(golden("strings"))
+    directory = log_directory(context, LOG, base=rdb[:-9])
+    err = sava_check(context, "--repair", directory, expect=1)[1]
+    check("cannot be repaired" in err, err)
+    path = os.path.join(directory, "log.1.base.rdb")
+    err = complaint(context, "--repair", path)
+    check("an RDB file cannot be repaired" in err, err)
+    eq(read(path), rdb[:-9])
+
+
+@test()
+def files_a_log_lacks(context):
+    directory = log_directory(context, LOG, LOG)
+    os.remove(os.path.join(directory, "log.1.incr.aof"))
+    err = sava_check(context, directory, expect=1)[1]
+    check("log.1.incr.aof: No such file" in err, err)
+    write(os.path.join(directory, "log.manifest"), b"file log.2.incr.aof seq 0 type i\n")
+    err = complaint(context, directory)
+    check("log.manifest: " in err and "at line 1" in err, err)
+
+
+@test()
+def commands_nobody_knows(context):
+    path = os.path.join(context.temp_dir(), "log.aof")
+    write(path, LOG + resp.encode("NOSUCH", "k") * 2)
+    err = sava_check(context, path, expect=1)[1]
+    text = "at byte %d: command 'nosuch' (2 times), which is not known here" % len(LOG)
+    eq(err, "sava check: %s: %s\n" % (path, text))
+
+
+@test()
+def a_server_starts_from_what_was_repaired(context):
+    context.sava_only()
+    server = durable(context, "--appendonly", "yes", "--save", "", "--aof-load-truncated", "no")
+    server.call("SET", "kept", "1")
+    server.call("SET", "lost", "1")
+    eq(server.terminate(), 0)
+    path = increments(server)[-1].path
+    content = read(path)
+    write(path, content[: content.index(b"lost") + 4])
+    sava_check(context, "--repair", server.dir)
+    server.restart()
+    eq(sorted(contents(server)), [(0, b"kept")])

@@ -30,6 +30,7 @@ MODULES = [
     "differential",
     "dump_tests",
     "check_command_tests",
+    "export_command_tests",
     "afc_tests",
     "transactions_tests",
     "expiry_tests",
@@ -45,6 +46,11 @@ MODULES = [
     "clients_tests",
     "http_tests",
     "bench_command_tests",
+    "persistence_tests",
+    "snapshot_tests",
+    "damaged_files_tests",
+    "disk_trouble_tests",
+    "crash_tests",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

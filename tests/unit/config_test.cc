@@ -283,8 +283,9 @@ TEST(ConfigTable, KnowsEveryNameOfRedisAndItsOwn) {
   EXPECT_EQ(values.erase("http-bind"), 1U);
   for (const char* name :
        {"http-hosts", "http-max-header", "http-max-body", "http-timeout", "http-idle-timeout",
-        "associations-prefix", "associations-top", "ratelimit-enabled", "ratelimit-default",
-        "ratelimit-user", "ratelimit-ip", "ratelimit-exempt", "ratelimit-key-prefix"}) {
+        "associations-prefix", "associations-top", "save-max-rate", "ratelimit-enabled",
+        "ratelimit-default", "ratelimit-user", "ratelimit-ip", "ratelimit-exempt",
+        "ratelimit-key-prefix"}) {
     EXPECT_EQ(values.erase(name), 1U) << name;
   }
   for (const auto& [name, value] : values) ADD_FAILURE() << "a name nobody asked for: " << name;
@@ -329,7 +330,7 @@ TEST(ConfigTable, DefaultsUsersSee) {
       {"associations-top", "20"},
       {"save", "300 1 60 10000"},
       {"protected-mode", "yes"},
-      {"appendonly", "no"},
+      {"appendonly", "yes"},
       {"databases", "16"},
       {"maxclients", "10000"},
       {"maxmemory-policy", "noeviction"},
@@ -430,14 +431,14 @@ TEST(ConfigParse, FeaturesThatPromiseSafetyAreRefused) {
        {"user bob on >pw ~* +@all", "aclfile /etc/users.acl", "rename-command CONFIG \"\"",
         "tls-port 6380", "tls-cert-file cert.pem", "tls-replication yes", "tls-auth-clients no",
         "masterauth pw", "masteruser me", "replicaof 127.0.0.1 6379", "slaveof 127.0.0.1 6379",
-        "min-replicas-to-write 1", "loadmodule x.so", "cluster-enabled yes", "appendonly yes"}) {
+        "min-replicas-to-write 1", "loadmodule x.so", "cluster-enabled yes"}) {
     Config config;
     EXPECT_NE(Parse(config, line).find("\nnot built yet: "), std::string::npos) << line;
   }
   // The same names with the value they have anyway promise nothing.
   Config config;
   EXPECT_EQ(Parse(config,
-                  "tls-port 0\naclfile \"\"\nappendonly no\ncluster-enabled no\nreplicaof no one\n"
+                  "tls-port 0\naclfile \"\"\ncluster-enabled no\nreplicaof no one\n"
                   "masterauth \"\"\nappendfsync always\nlist-max-ziplist-entries 5\n"),
             "");
 }
@@ -683,7 +684,6 @@ TEST(ConfigSet, RefusesWithRedisTexts) {
       {"masterauth", "pw", "not built yet: replication"},
       {"min-slaves-to-write", "1", "not built yet: replication"},
       {"tls-port", "1", "not built yet: TLS"},
-      {"appendonly", "yes", "not built yet: the append-only log"},
   };
   Config config;
   const Pairs before = AllValues(config);

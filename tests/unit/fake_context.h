@@ -62,7 +62,7 @@ class FakeContext final : public Context {
   explicit FakeContext(std::vector<std::span<const CommandSpec>> families)
       : families_(std::move(families)) {
     reply_.set_out(&out_);
-    now_ms_ = 1'700'000'000'000;
+    past_ms_ = now_ms_ = 1'700'000'000'000;
   }
 
   // ---- for tests ----
@@ -86,7 +86,7 @@ class FakeContext final : public Context {
     return TakeReply();
   }
 
-  void set_now_ms(int64_t now) { now_ms_ = now; }
+  void set_now_ms(int64_t now) { past_ms_ = now_ms_ = now; }
   void set_resp(int resp) { reply_.set_resp(resp); }
   void set_max_string_size(int64_t size) { max_string_size_ = size; }
   void set_lfu_policy(bool lfu) { lfu_ = lfu; }

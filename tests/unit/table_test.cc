@@ -54,7 +54,8 @@ class TableTest : public testing::Test {
   }
 
   Epoch epoch_{1};
-  Table table_{&epoch_, kSeed, 0};
+  bool version_ = false;
+  Table table_{&epoch_, kSeed, 0, &version_};
 };
 
 TEST_F(TableTest, AgreesWithAMapForRandomHistories) {

@@ -1,0 +1,144 @@
+#include "cli/data_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/mapped_file.h"
+#include "journal/aof_manifest.h"
+#include "journal/file_system.h"
+#include "journal/rdb_format.h"
+
+namespace sava::cli {
+
+namespace {
+
+using journal::FileSystem;
+using journal::PathIn;
+using Paths = std::vector<std::string>;
+
+constexpr std::string_view kManifestEnding = ".manifest";
+constexpr std::string_view kLogDirectory = "appendonlydir";
+constexpr std::string_view kLogName = "appendonly.aof";
+constexpr std::string_view kDumpName = "dump.rdb";
+
+bool IsDirectory(const std::string& path) {
+  struct stat about {};
+  return stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+// Files of a directory; names that begin with "temp-" are those of files still being written.
+Paths FilesIn(const std::string& directory, std::string_view ending) {
+  Paths found;
+  for (const std::string& name : FileSystem::Real().List(directory)) {
+    const std::string path = PathIn(directory, name);
+    if (name.ends_with(ending) && !name.starts_with("temp-") && !IsDirectory(path)) {
+      found.push_back(path);
+    }
+  }
+  return found;
+}
+
+// The one that has the usual name, or the only one there is; empty when there is none.
+base::Result<std::string> OneOf(const Paths& paths, const std::string& usual,
+                                std::string_view what) {
+  for (const std::string& path : paths) {
+    if (path == usual) return path;
+  }
+  if (paths.size() > 1) {
+    return base::Error{fmt::format("{} and {}: more than one {}; name the one that is meant",
+                                   paths[0], paths[1], what)};
+  }
+  return paths.empty() ? std::string() : paths[0];
+}
+
+base::Status ReadManifest(const std::string& path, DataFiles* data) {
+  const auto text = FileSystem::Real().ReadAll(path);
+  if (!text) return base::Error{text.error()};
+  const auto manifest = journal::AofManifest::Parse(text.value());
+  if (!manifest) return base::Error{fmt::format("{}: {}", path, manifest.error())};
+  data->manifest = path;
+  const std::string directory = journal::DirectoryOf(path);
+  if (const journal::AofFile* base = manifest.value().base()) {
+    data->log.push_back(PathIn(directory, base->name));
+  }
+  for (const journal::AofFile& file : manifest.value().increments()) {
+    data->log.push_back(PathIn(directory, file.name));
+  }
+  return {};
+}
+
+// The manifest of the log in a data directory, or in an append-only directory.
+base::Result<std::string> FindManifest(const std::string& path) {
+  Paths manifests = FilesIn(path, kManifestEnding);
+  if (manifests.empty()) {
+    Paths directories;
+    for (const std::string& name : FileSystem::Real().List(path)) {
+      const std::string inner = PathIn(path, name);
+      if (IsDirectory(inner) && !FilesIn(inner, kManifestEnding).empty()) {
+        directories.push_back(inner);
+      }
+    }
+    auto directory = OneOf(directories, PathIn(path, kLogDirectory), "append-only directory");
+    if (!directory || directory.value().empty()) return directory;
+    manifests = FilesIn(directory.value(), kManifestEnding);
+  }
+  const std::string directory = journal::DirectoryOf(manifests[0]);
+  return OneOf(manifests, PathIn(directory, journal::AofManifestName(kLogName)), "manifest");
+}
+
+base::Result<DataFiles> FindInDirectory(const std::string& path) {
+  DataFiles data;
+  data.directory = true;
+  const auto manifest = FindManifest(path);
+  if (!manifest) return base::Error{manifest.error()};
+  const bool log_directory = !manifest.value().empty() && !FilesIn(path, kManifestEnding).empty();
+  if (!log_directory) {
+    const auto dump = OneOf(FilesIn(path, ".rdb"), PathIn(path, kDumpName), "RDB file");
+    if (!dump) return base::Error{dump.error()};
+    data.dump = dump.value();
+  }
+  if (!manifest.value().empty()) {
+    if (base::Status status = ReadManifest(manifest.value(), &data); !status) {
+      return base::Error{status.error()};
+    }
+  } else {
+    // A log of one file, as Redis wrote it before version 7.
+    const auto log = OneOf(FilesIn(path, ".aof"), PathIn(path, kLogName), "append-only file");
+    if (!log) return base::Error{log.error()};
+    if (!log.value().empty()) data.log.push_back(log.value());
+  }
+  if (data.dump.empty() && !data.has_log()) {
+    return base::Error{
+        fmt::format("{}: no data here, neither an RDB file nor an append-only directory", path)};
+  }
+  return data;
+}
+
+}  // namespace
+
+bool LooksLikeLog(std::string_view path, std::string_view beginning) {
+  return path.ends_with(".aof") || beginning.starts_with('*') || beginning.starts_with('#');
+}
+
+base::Result<DataFiles> FindData(const std::string& path) {
+  if (IsDirectory(path)) return FindInDirectory(path);
+  DataFiles data;
+  const auto file = base::MappedFile::Open(path);
+  if (!file) return base::Error{file.error()};
+  const std::string_view bytes = file.value().bytes();
+  if (path.ends_with(kManifestEnding) || bytes.starts_with("file ")) {
+    if (base::Status status = ReadManifest(path, &data); !status) {
+      return base::Error{status.error()};
+    }
+  } else if (LooksLikeLog(path, bytes)) {
+    data.log.push_back(path);
+  } else {
+    data.dump = path;
+  }
+  return data;
+}
+
+}  // namespace sava::cli

@@ -1,0 +1,28 @@
+// FindData: which files a path stands for, when somebody names a data set: an RDB file, a file of
+// an append-only log, a manifest, an append-only directory, or a server's data directory.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sava::cli {
+
+struct DataFiles {
+  std::string dump;              // an RDB file; empty: none
+  std::string manifest;          // of the log; empty: the log is a single file, or there is none
+  std::vector<std::string> log;  // its files in the order in which they are loaded
+  bool directory = false;        // the path is one
+
+  bool has_log() const { return !manifest.empty() || !log.empty(); }
+};
+
+// A server loads the log when there is one, else the dump. Errors name the path.
+base::Result<DataFiles> FindData(const std::string& path);
+
+// Whether a file that begins so and has this name holds commands, or an RDB file and commands.
+bool LooksLikeLog(std::string_view path, std::string_view beginning);
+
+}  // namespace sava::cli

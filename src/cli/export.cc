@@ -1,0 +1,320 @@
+#include "cli/export.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "cli/check_rdb.h"
+#include "cli/data_files.h"
+#include "cli/portable.h"
+#include "cli/progress.h"
+#include "engine/engine.h"
+#include "engine/loader.h"
+#include "journal/file_system.h"
+#include "journal/rdb_writer.h"
+#include "server/families.h"
+#include "types/member_dictionary.h"
+
+namespace sava::cli {
+
+namespace {
+
+using journal::FileSystem;
+using keyspace::Entry;
+using keyspace::Keyspace;
+
+constexpr std::string_view kHelp = R"(Usage: sava export [--portable] [--force] [--from PATH] FILE
+
+Reads a data set from its files, without a server, and writes it as one RDB file, which Sava loads
+as dump.rdb and, with --portable, so does a stock Redis 7.0.
+
+  --from PATH   what to read: an RDB file, a file of an append-only log, a manifest, an append-only
+                directory, or a data directory as 'sava serve --dir' uses it. Default: ./data
+                Of a data directory the log is read if there is one, else the RDB file.
+  --portable    convert what Redis does not have: association counters become sorted sets with the
+                counts as scores; what cannot be converted is left out
+  --force       replace FILE if it exists
+
+Files that a running server is writing are read as they are at this moment: what it has not written
+yet is missing, and a command written by half at the end is left out. To be sure of everything let
+it SAVE, or shut it down, first.
+
+Exit code: 0 the file is written; 1 it is not, and FILE is as it was.
+)";
+
+constexpr uint64_t kManyKeys = 1000000;
+// As many as a file may reasonably have.
+constexpr int64_t kDatabases = 1024;
+
+int Complain(std::string_view text) {
+  std::fflush(stdout);
+  fmt::print(stderr, "sava export: {}\n", text);
+  return 1;
+}
+
+struct Options {
+  bool portable = false;
+  bool force = false;
+  std::string from = "./data";
+  std::string file;
+};
+
+// An engine nobody talks to.
+class Dataset {
+ public:
+  Dataset() {
+    for (const auto family : commands::AllFamilies()) table_.Add(family);
+    table_.Add(engine::TransactionCommands());
+    table_.Add(engine::PubSubCommands());
+    for (const auto family : server::ServerFamilies()) table_.Add(family);
+    settings_.databases = kDatabases;
+    engine_ = std::make_unique<engine::Engine>(engine::Engine::Options{}, &settings_, &table_);
+  }
+
+  base::Status Load(const DataFiles& data) {
+    if (!data.has_log()) return LoadFile(data.dump, false);
+    for (size_t i = 0; i < data.log.size(); ++i) {
+      const bool last = i + 1 == data.log.size();
+      if (base::Status status = LoadFile(data.log[i], last); !status) return status;
+    }
+    return {};
+  }
+
+  Keyspace& keyspace() { return engine_->keyspace(); }
+  int64_t now_ms() const { return engine_->clock().WallMillis(); }
+  size_t used_memory() const { return engine_->UsedMemory(); }
+
+ private:
+  base::Status LoadFile(const std::string& path, bool truncated_ok) {
+    engine::LoadProgress progress;
+    engine::LoadOptions options;
+    options.progress = &progress;
+    options.warn = [](const std::string& text) { Complain("warning: " + text); };
+    const std::jthread shower([&](const std::stop_token& stop) { Show(path, progress, stop); });
+    uint64_t good = 0;
+    // This reads an RDB file too, and the commands that may follow one.
+    return engine::Loader(engine_.get(), options).LoadAof(path, truncated_ok, &good);
+  }
+
+  static void Show(const std::string& path, const engine::LoadProgress& progress,
+                   const std::stop_token& stop) {
+    std::optional<ProgressLine> line;
+    while (!stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const uint64_t total = progress.total_bytes.load();
+      if (total == 0) continue;
+      if (!line)
+        line.emplace(fmt::format("{} ({})", path, base::HumanBytes(total)), total, kLargeFile);
+      line->Update(progress.loaded_bytes.load());
+    }
+  }
+
+  engine::Settings settings_;
+  commands::CommandTable table_;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+// Writes the data set to a temporary file, which then takes its place.
+class Exporter {
+ public:
+  Exporter(const Options& options, Dataset* dataset)
+      : options_(options), dataset_(*dataset), now_ms_(dataset->now_ms()) {}
+
+  base::Status Run() {
+    FileSystem& files = FileSystem::Real();
+    const std::string temporary = fmt::format("{}.temp-{}", options_.file, getpid());
+    auto opened = files.Open(temporary, FileSystem::Mode::kNew);
+    if (!opened) return base::Error{opened.error()};
+    base::Status status;
+    {
+      journal::RdbWriter out(
+          [&](std::string_view bytes) {
+            if (status) status = (*opened)->Append(bytes);
+          },
+          {});
+      Write(out, status);
+      size_ = out.written();
+    }
+    if (status) status = (*opened)->Sync();
+    if (status && !options_.force && files.Exists(options_.file)) {
+      status = base::Error{fmt::format("{}: it has come to exist meanwhile", options_.file)};
+    }
+    if (status) status = files.Rename(temporary, options_.file);
+    if (!status) {
+      static_cast<void>(files.Remove(temporary));
+      return status;
+    }
+    return files.SyncDirectory(journal::DirectoryOf(options_.file));
+  }
+
+  void Tell(const DataFiles& data) const {
+    fmt::print("{}: {}, {}\n", options_.file, Counted(size_, "byte", "bytes"),
+               Counted(keys_, "key", "keys"));
+    fmt::print("  read from    {}\n", !data.has_log()         ? data.dump
+                                      : data.manifest.empty() ? data.log[0]
+                                                              : data.manifest);
+    if (data.has_log() && !data.dump.empty()) fmt::print("  not read     {}\n", data.dump);
+    for (const auto& [what, count] : converted_) fmt::print("  converted    {} {}\n", count, what);
+    for (const auto& [what, count] : left_out_) fmt::print("  left out     {} {}\n", count, what);
+  }
+
+ private:
+  struct Counts {
+    uint64_t keys = 0;
+    uint64_t expiring = 0;
+  };
+
+  template <typename Visit>
+  void ForEach(int db, const Visit& visit) {
+    for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
+      const keyspace::Table* table = dataset_.keyspace().table(db, stripe);
+      if (table == nullptr) continue;
+      table->ForEach([&](Entry* entry) {
+        // Loading keeps them, since commands of the log may have meant them.
+        if (entry->expire_at() != -1 && entry->expire_at() < now_ms_) return;
+        visit(*entry);
+      });
+    }
+  }
+
+  void Write(journal::RdbWriter& out, const base::Status& status) {
+    const int databases = dataset_.keyspace().databases();
+    std::map<int, Counts> counts;
+    uint64_t total = 0;
+    for (int db = 0; db < databases; ++db) {
+      ForEach(db, [&](const Entry& entry) {
+        ++counts[db].keys;
+        if (entry.expire_at() != -1) ++counts[db].expiring;
+        ++total;
+      });
+    }
+    ProgressLine line(fmt::format("{} keys written", total), total, kManyKeys);
+    journal::RdbWriter::Origin origin;
+    origin.redis_version = base::kRedisVersion;
+    origin.ctime_s = now_ms_ / 1000;
+    origin.used_memory = dataset_.used_memory();
+    out.Begin(origin);
+    if (!options_.portable && types::MemberDictionary::Shared().size() > 0) out.Dictionary();
+    uint64_t done = 0;
+    for (const auto& [db, count] : counts) {
+      out.SelectDb(static_cast<uint64_t>(db), count.keys, count.expiring);
+      ForEach(db, [&](const Entry& entry) {
+        if (!status) return;  // it cannot be written any more
+        WriteEntry(out, entry);
+        if (++done % 1024 == 0) line.Update(done);
+      });
+    }
+    out.End();
+  }
+
+  void WriteEntry(journal::RdbWriter& out, const Entry& entry) {
+    journal::RdbKey key;
+    key.key = entry.key();
+    key.expire_at_ms = entry.expire_at();
+    if (entry.kind() == keyspace::Kind::kObject) {
+      if (!WriteObject(out, key, *entry.object())) return;
+    } else if (entry.form() == keyspace::Form::kInt) {
+      out.Number(key, entry.integer());
+    } else {
+      out.String(key, entry.has(keyspace::kExternal) ? entry.blob()->view() : entry.inline_bytes());
+    }
+    ++keys_;
+  }
+
+  // False when it was left out.
+  bool WriteObject(journal::RdbWriter& out, const journal::RdbKey& key,
+                   const types::Object& value) {
+    const types::TypeInfo& type = value.type();
+    if (!options_.portable || IsPortable(type)) {
+      out.Object(key, value);
+      return true;
+    }
+    const Conversion conversion = WriteConverted(out, key, value, now_ms_);
+    if (conversion.into.empty() || conversion.empty) {
+      ++left_out_[fmt::format("{}{}", conversion.empty ? "empty " : "", type.name)];
+      return false;
+    }
+    ++converted_[fmt::format("{} to {}", type.name, conversion.into)];
+    return true;
+  }
+
+  const Options& options_;
+  Dataset& dataset_;
+  const int64_t now_ms_;
+  uint64_t size_ = 0;
+  uint64_t keys_ = 0;
+  std::map<std::string, uint64_t> converted_;
+  std::map<std::string, uint64_t> left_out_;
+};
+
+// False when the words are wrong, and that was said.
+bool ParseOptions(const std::vector<std::string>& words, Options* out) {
+  std::vector<std::string> files;
+  bool options = true;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (options && word == "--portable") {
+      out->portable = true;
+    } else if (options && word == "--force") {
+      out->force = true;
+    } else if (options && word == "--from") {
+      if (i + 1 == words.size()) {
+        Complain("--from wants a file or a directory. See 'sava export --help'.");
+        return false;
+      }
+      out->from = words[++i];
+    } else if (options && word == "--") {
+      options = false;
+    } else if (options && word.size() > 1 && word[0] == '-') {
+      Complain(fmt::format("there is no option '{}'. See 'sava export --help'.", word));
+      return false;
+    } else {
+      files.push_back(word);
+    }
+  }
+  if (files.size() != 1 || files[0].empty()) {
+    Complain("one file to write is to be given. See 'sava export --help'.");
+    return false;
+  }
+  out->file = files[0];
+  return true;
+}
+
+}  // namespace
+
+int RunExport(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word == "--help" || word == "-h") {
+      fmt::print("{}", kHelp);
+      return 0;
+    }
+  }
+  Options options;
+  if (!ParseOptions(words, &options)) return 1;
+  if (!options.force && FileSystem::Real().Exists(options.file)) {
+    return Complain(fmt::format("{}: it exists; --force replaces it", options.file));
+  }
+  const auto data = FindData(options.from);
+  if (!data) return Complain(data.error());
+  Dataset dataset;
+  if (base::Status status = dataset.Load(data.value()); !status) return Complain(status.error());
+  Exporter exporter(options, &dataset);
+  if (base::Status status = exporter.Run(); !status) return Complain(status.error());
+  exporter.Tell(data.value());
+  return 0;
+}
+
+}  // namespace sava::cli

@@ -1,0 +1,33 @@
+// What a stock Redis 7.0 can read, and what becomes of the rest: the one place that knows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "commands/spec.h"
+#include "journal/rdb_writer.h"
+#include "types/object.h"
+
+namespace sava::cli {
+
+// The newest RDB version that it reads.
+inline constexpr int kPortableRdbVersion = 10;
+
+// What it would not understand of a command in a log; empty when it knows it.
+std::string ForeignCommand(commands::Args words);
+
+// Whether it reads a value of this type.
+bool IsPortable(const types::TypeInfo& type);
+
+// What is written in place of a value it does not read.
+struct Conversion {
+  std::string_view into;  // "sorted sets"; empty: there is none such
+  bool empty = false;     // nothing is in it, and Redis has no empty ones: left out
+};
+// Writes the key with the nearest value that Redis has; an association counter becomes a sorted
+// set with the counts of this moment as scores (above 2^53 these are rounded).
+Conversion WriteConverted(journal::RdbWriter& out, const journal::RdbKey& key,
+                          const types::Object& value, int64_t now_ms);
+
+}  // namespace sava::cli

@@ -1,0 +1,38 @@
+// AofManifest: which files make up the append-only log, in Redis 7's form and names.
+// docs/formats/aof.md describes it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sava::journal {
+
+struct AofFile {
+  enum class Kind : char { kBase = 'b', kIncrement = 'i', kHistory = 'h' };
+  std::string name;  // without a directory
+  uint64_t sequence = 0;
+  Kind kind = Kind::kIncrement;
+  bool operator==(const AofFile&) const = default;
+};
+
+struct AofManifest {
+  std::vector<AofFile> files;  // base (at most one) first, increments in order, history
+
+  static base::Result<AofManifest> Parse(std::string_view text);
+  std::string Text() const;
+
+  const AofFile* base() const;
+  std::vector<AofFile> increments() const;
+  uint64_t highest(AofFile::Kind kind) const;
+};
+
+// "NAME.manifest", "NAME.3.base.rdb", "NAME.4.incr.aof".
+std::string AofManifestName(std::string_view name);
+std::string AofBaseName(std::string_view name, uint64_t sequence, bool rdb);
+std::string AofIncrementName(std::string_view name, uint64_t sequence);
+
+}  // namespace sava::journal

@@ -1,0 +1,196 @@
+#include "journal/file_system.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace sava::journal {
+
+namespace {
+
+base::Error Failure(std::string_view what, const std::string& path, int error) {
+  return base::Error{fmt::format("{} {}: {}", what, path, strerror(error))};
+}
+
+template <typename Call>
+auto Again(Call call) {
+  while (true) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+class RealFile final : public File {
+ public:
+  RealFile(int fd, std::string path, uint64_t size)
+      : fd_(fd), path_(std::move(path)), size_(size) {}
+  RealFile(const RealFile&) = delete;
+  RealFile& operator=(const RealFile&) = delete;
+  ~RealFile() override { close(fd_); }
+
+  base::Status Append(std::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n = Again([&] { return write(fd_, bytes.data(), bytes.size()); });
+      if (n < 0) return Failure("writing", path_, errno);
+      if (n == 0) return Failure("writing", path_, ENOSPC);
+      size_.fetch_add(static_cast<uint64_t>(n), std::memory_order_relaxed);
+      bytes.remove_prefix(static_cast<size_t>(n));
+    }
+    return {};
+  }
+
+  base::Status Sync() override {
+    if (Again([&] { return fdatasync(fd_); }) != 0) return Failure("syncing", path_, errno);
+    return {};
+  }
+
+  base::Status Truncate(uint64_t size) override {
+    if (Again([&] { return ftruncate(fd_, static_cast<off_t>(size)); }) != 0) {
+      return Failure("truncating", path_, errno);
+    }
+    size_.store(size, std::memory_order_relaxed);
+    return {};
+  }
+
+  uint64_t size() const override { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  const int fd_;
+  const std::string path_;
+  std::atomic<uint64_t> size_;
+};
+
+class RealFileSystem final : public FileSystem {
+ public:
+  base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
+    const int flags =
+        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (mode == Mode::kNew ? O_TRUNC : 0);
+    const int fd = Again([&] { return open(path.c_str(), flags, 0644); });
+    if (fd < 0) return Failure("opening", path, errno);
+    struct stat about {};
+    if (fstat(fd, &about) != 0) {
+      const int error = errno;
+      close(fd);
+      return Failure("opening", path, error);
+    }
+    return std::unique_ptr<File>(
+        std::make_unique<RealFile>(fd, path, static_cast<uint64_t>(about.st_size)));
+  }
+
+  base::Status Rename(const std::string& from, const std::string& to) override {
+    if (rename(from.c_str(), to.c_str()) != 0) return Failure("renaming", from, errno);
+    return {};
+  }
+
+  base::Status Remove(const std::string& path) override {
+    if (unlink(path.c_str()) != 0) return Failure("removing", path, errno);
+    return {};
+  }
+
+  base::Status MakeDirectory(const std::string& path) override {
+    if (mkdir(path.c_str(), 0755) == 0) return {};
+    const int error = errno;
+    struct stat about {};
+    if (error == EEXIST && stat(path.c_str(), &about) == 0 && S_ISDIR(about.st_mode)) return {};
+    return Failure("making directory", path, error);
+  }
+
+  base::Status SyncDirectory(const std::string& path) override {
+    const std::string name = path.empty() ? "." : path;
+    const int fd = Again([&] { return open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) return Failure("opening directory", name, errno);
+    const int result = Again([&] { return fsync(fd); });
+    const int error = errno;
+    close(fd);
+    // Some file systems cannot sync a directory, and say so.
+    if (result != 0 && error != EINVAL) return Failure("syncing directory", name, error);
+    return {};
+  }
+
+  bool Exists(const std::string& path) override {
+    struct stat about {};
+    return stat(path.c_str(), &about) == 0;
+  }
+
+  base::Result<uint64_t> Size(const std::string& path) override {
+    struct stat about {};
+    if (stat(path.c_str(), &about) != 0) return Failure("looking at", path, errno);
+    return static_cast<uint64_t>(about.st_size);
+  }
+
+  base::Result<std::string> ReadAll(const std::string& path) override {
+    const int fd = Again([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    if (fd < 0) return Failure("opening", path, errno);
+    std::string bytes;
+    char block[64 * 1024];
+    while (true) {
+      const ssize_t n = Again([&] { return read(fd, block, sizeof(block)); });
+      if (n <= 0) {
+        const int error = errno;
+        close(fd);
+        if (n < 0) return Failure("reading", path, error);
+        return bytes;
+      }
+      bytes.append(block, static_cast<size_t>(n));
+    }
+  }
+
+  std::vector<std::string> List(const std::string& path) override {
+    std::vector<std::string> names;
+    DIR* const directory = opendir(path.empty() ? "." : path.c_str());
+    if (directory == nullptr) return names;
+    while (const dirent* entry = readdir(directory)) {
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+    closedir(directory);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+};
+
+}  // namespace
+
+FileSystem& FileSystem::Real() {
+  static RealFileSystem files;
+  return files;
+}
+
+base::Status WriteAtomically(FileSystem& files, const std::string& path, std::string_view bytes) {
+  const std::string directory = DirectoryOf(path);
+  const std::string temporary =
+      PathIn(directory, "temp-" + path.substr(directory.empty() ? 0 : directory.size() + 1));
+  base::Status done = [&]() -> base::Status {
+    auto file = files.Open(temporary, FileSystem::Mode::kNew);
+    if (!file) return base::Error{file.error()};
+    if (base::Status status = (*file)->Append(bytes); !status) return status;
+    if (base::Status status = (*file)->Sync(); !status) return status;
+    return files.Rename(temporary, path);
+  }();
+  if (!done) {
+    (void)files.Remove(temporary);
+    return done;
+  }
+  return files.SyncDirectory(directory);
+}
+
+std::string PathIn(std::string_view directory, std::string_view name) {
+  if (directory.empty()) return std::string(name);
+  return fmt::format("{}{}{}", directory, directory.ends_with('/') ? "" : "/", name);
+}
+
+std::string DirectoryOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return "";
+  return std::string(path.substr(0, std::max<size_t>(slash, 1)));
+}
+
+}  // namespace sava::journal

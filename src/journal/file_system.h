@@ -1,0 +1,65 @@
+// FileSystem: the few things durability asks of a disk, as an interface, so that tests can record
+// what was written and synced, or let calls fail. Paths are relative to the working directory, as
+// the settings give them.
+//
+// Thread safety: a FileSystem may be used by several threads, a File by one at a time, except that
+// Sync may run beside Append and Truncate: it covers what they had done when it began.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace sava::journal {
+
+// A file open for writing at its end.
+class File {
+ public:
+  virtual ~File() = default;
+  // Writes all of it, or says why not; some of it may have been written then (see size).
+  virtual base::Status Append(std::string_view bytes) = 0;
+  // What was appended is on the disk, as far as the system can say (fdatasync).
+  virtual base::Status Sync() = 0;
+  virtual base::Status Truncate(uint64_t size) = 0;
+  // Bytes in the file.
+  virtual uint64_t size() const = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  enum class Mode : uint8_t {
+    kNew,     // made, or emptied
+    kAppend,  // made when missing
+  };
+  virtual base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) = 0;
+  virtual base::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual base::Status Remove(const std::string& path) = 0;
+  virtual base::Status MakeDirectory(const std::string& path) = 0;  // there already: fine
+  // Renames, new and removed files of the directory are on the disk. "": the working directory.
+  virtual base::Status SyncDirectory(const std::string& path) = 0;
+
+  virtual bool Exists(const std::string& path) = 0;
+  virtual base::Result<uint64_t> Size(const std::string& path) = 0;
+  virtual base::Result<std::string> ReadAll(const std::string& path) = 0;
+  // Names in a directory, sorted; empty when there is none such.
+  virtual std::vector<std::string> List(const std::string& path) = 0;
+
+  static FileSystem& Real();
+};
+
+// Replaces a file's content so that a crash leaves the old one or the new one, whole: a temporary
+// file, fsync, rename, fsync of the directory.
+// After a failure it may be either.
+base::Status WriteAtomically(FileSystem& files, const std::string& path, std::string_view bytes);
+
+// "a/b" of "a" and "b"; just "b" when the directory is "".
+std::string PathIn(std::string_view directory, std::string_view name);
+// "a" of "a/b", "" of "b".
+std::string DirectoryOf(std::string_view path);
+
+}  // namespace sava::journal

@@ -1,0 +1,30 @@
+// WriteSnapshotFile: writes a snapshot that has begun as an RDB file, so that a crash or a failure
+// leaves the last good file: a temporary file, fsync, rename, fsync of the directory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "journal/file_system.h"
+#include "journal/rdb_writer.h"
+#include "journal/snapshot.h"
+
+namespace sava::journal {
+
+struct SnapshotFile {
+  FileSystem* files = &FileSystem::Real();
+  std::string temporary;
+  std::string path;  // its final name; empty: it stays `temporary`
+  RdbWriter::Options options;
+  RdbWriter::Origin origin;
+  uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
+};
+
+// Returns the file's size. When it fails the temporary file is gone, and the snapshot is over.
+// REQUIRES: snapshot.Begin was called. On the walker's thread; with `exclusive` the caller holds
+// the gate closed.
+base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile& file,
+                                         bool exclusive);
+
+}  // namespace sava::journal

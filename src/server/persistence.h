@@ -1,0 +1,249 @@
+// Persistence: what keeps the data. Owns the append-only log and one thread, the keeper, which does
+// everything that is slow, one job at a time: loading at start, snapshots, new bases of the log,
+// reloading, the save before exit. Whoever has to wait for a job is a blocked client or the main
+// thread, never an event loop.
+//
+// Invariants: log_ changes on the keeper's thread with the gate closed, so who is inside the gate
+// may look at it. Writes are refused while the log cannot be written, and, with
+// stop-writes-on-bgsave-error, after a snapshot that failed.
+//
+// Thread safety: the constructor, Start, Loading, Prepare, Stop and the destructor on the main
+// thread; what commands call inside the gate; LogChanged on the log's threads.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/loader.h"
+#include "journal/aof_log.h"
+#include "journal/snapshot_file.h"
+
+namespace sava::server {
+
+class Persistence {
+ public:
+  // A blocked client that is to be answered.
+  struct Waiter {
+    size_t lane = 0;
+    uint64_t client = 0;  // 0: nobody waits
+    uint64_t token = 0;
+  };
+
+  enum class Activity : uint8_t { kNone, kLoad, kBgsave, kSave, kRewrite, kOther };
+
+  // What INFO shows of saves and rewrites. Times are Unix seconds, lengths seconds (-1: never).
+  struct Figures {
+    Activity activity = Activity::kNone;
+    int64_t activity_since_s = 0;
+    bool save_scheduled = false;
+    bool rewrite_scheduled = false;
+    int64_t last_save_s = 0;
+    int64_t last_save_try_s = 0;
+    int64_t last_save_seconds = -1;
+    bool last_save_ok = true;
+    uint64_t saves = 0;
+    uint64_t dirty_at_save = 0;
+    int64_t last_save_images = 0;
+    int64_t last_rewrite_seconds = -1;
+    bool last_rewrite_ok = true;
+    uint64_t rewrites = 0;
+    uint64_t rewrite_failures = 0;  // one after another
+    int64_t next_auto_rewrite_s = 0;
+    int64_t last_rewrite_images = 0;
+  };
+
+  explicit Persistence(engine::Engine* engine);
+  ~Persistence();
+
+  // ---- start and end ----
+  // Starts the keeper, which begins to load. Called before the loops serve; `loaded` is called when
+  // that is over, on the keeper's thread.
+  void Start(std::function<void()> loaded);
+  bool loading() const { return loading_.load(std::memory_order_acquire); }
+  // Why not all could be loaded; empty when all went well. After `loaded` was called.
+  const std::string& load_error() const { return load_error_; }
+  // How far loading is, or the last one was.
+  struct LoadFigures {
+    int64_t start_ms = 0;
+    uint64_t total_bytes = 0;
+    uint64_t loaded_bytes = 0;
+    uint64_t keys_loaded = 0;
+    uint64_t keys_expired = 0;
+    double rate = 0;  // bytes a second
+    int64_t eta_s = 0;
+  };
+  LoadFigures load_figures() const;
+  // "Loading: 43% (512 of 1190 MB), 310 MB/s, 2 s left"
+  std::string ProgressLine() const;
+
+  // Everything acknowledged is put on disk before the process ends. REQUIRES: writes are paused.
+  struct Ending {
+    bool save = false;    // a snapshot, whatever the rules
+    bool nosave = false;  // none
+  };
+  base::Status Prepare(const Ending& ending);
+  // Runs `work` on the keeper with the gate closed; returns when it is done.
+  void RunAlone(const std::function<void()>& work);
+  // Ends the keeper and the log. REQUIRES: the loops have ended.
+  void Stop();
+
+  // ---- for commands ----
+  enum class Started : uint8_t { kStarted, kScheduled, kBusySame, kBusyOther };
+  Started StartSave(bool schedule, bool in_exec);
+  Started StartRewrite(bool in_exec);
+  void Save(const Waiter& waiter);
+  enum ReloadOption : uint32_t { kMerge = 1, kNoFlush = 2, kNoSave = 4 };
+  void Reload(const Waiter& waiter, uint32_t options);
+  void LoadAof(const Waiter& waiter);
+  // Whether everything logged so far is on disk.
+  bool LogIsDurable() const;
+  // Answers when everything logged before the call is on disk.
+  void WaitForLog(const Waiter& waiter);
+
+  // About ten times a second, on the first loop: save rules, growth of the log.
+  void Tick();
+  // FLUSHALL was run. REQUIRES: the gate is closed.
+  void FlushedAll();
+  // Settings have changed. REQUIRES: the gate is closed.
+  base::Status SettingsChanged(const engine::Settings& now);
+  // stops saving and rewriting soon; from any thread.
+  void GiveUp();
+
+  Figures figures() const;
+  // Inside the gate.
+  journal::AofLog* log() const { return log_.get(); }
+  uint64_t Changes() const;
+
+  // ---- `appendfsync always` ----
+  // The log whose sync bytes have to wait for before they may leave; nullptr: they need not.
+  // REQUIRES: inside the gate, as long as the log is used.
+  journal::AofLog* barrier() const { return barrier_.load(std::memory_order_relaxed); }
+  // Called when more has become durable; nullptr: nobody is to be told any more.
+  void OnDurable(std::function<void()> wake);
+
+ private:
+  // The client is told what `work` returned when the next job may begin.
+  struct Job {
+    Activity activity = Activity::kOther;
+    std::function<std::string()> work;
+    Waiter waiter;
+  };
+  struct LogWaiter {
+    Waiter waiter;
+    uint64_t ticket;
+  };
+  // What a cut is written with.
+  struct Cut {
+    engine::Settings settings;
+    journal::RdbWriter::Origin origin;
+    uint64_t dirty = 0;
+  };
+
+  void Run();
+  bool RepairDue() const { return needs_base_.load(); }
+  void Push(Job job);
+  Job JobOf(Activity activity);
+  void StartLocked(Activity activity);
+  void StartScheduled();
+  void Answer(const Waiter& waiter, std::string reply);
+
+  engine::Settings SettingsNow();
+  // REQUIRES: the gate is closed.
+  Cut BeginCut(bool for_log);
+  base::Result<uint64_t> WriteCut(const Cut& cut, const std::string& temporary,
+                                  const std::string& path, bool exclusive);
+
+  base::Status SaveSnapshot(bool background);
+  void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
+  base::Status Rewrite();
+  base::Status WriteBase(const Cut& cut);
+  base::Status WriteLoneBase();
+  void NoteRewrite(const base::Status& status, int64_t start_s);
+  base::Status PrepareNow(const Ending& ending);
+  base::Status SyncLog(int64_t patience_ms);
+
+  // The log, see persistence_log.cc.
+  void MatchAppendonly();
+  std::unique_ptr<journal::AofLog> MakeLog(const engine::Settings& settings);
+  void Watch(const engine::Settings& settings);
+  base::Status BeginLog(std::unique_ptr<journal::AofLog> log);
+  base::Status OpenAtStart(const engine::Settings& settings, const journal::AofManifest& manifest);
+  base::Status TurnOn(const engine::Settings& settings);
+  void TurnOff();
+  void LogChanged();
+  void UpdateRefusal();
+  void UpdateRefusalLocked();
+  void AnswerLogWaiters(uint64_t durable);
+
+  // Loading, see persistence_load.cc.
+  void Load();
+  base::Status LoadAll(const engine::Settings& settings, journal::AofManifest* manifest);
+  base::Status LoadLog(const engine::Settings& settings, const journal::AofManifest& manifest,
+                       bool exclusive);
+  base::Status LoadDump(const engine::Settings& settings, bool exclusive, bool merge = false);
+  base::Status Upgrade(const engine::Settings& settings, journal::AofManifest* manifest);
+  base::Result<bool> LoadIncrement(const engine::Settings& settings, const std::string& directory,
+                                   std::span<const journal::AofFile> increments, bool exclusive);
+  base::Status LeaveOut(const std::string& path);
+  base::Status LoadPart(const engine::Settings& settings, const std::string& path, bool last,
+                        bool exclusive);
+  uint64_t SizeOf(const std::string& path) const;
+  void BeginProgress(uint64_t total_bytes);
+  void EndPart();
+  engine::LoadOptions OptionsFor(const engine::Settings& settings, bool exclusive);
+  std::string ReloadNow(uint32_t options);
+  std::string LoadAofNow();
+  void EmptyAll();
+
+  int64_t NowSeconds() const { return engine_.clock().WallMillis() / 1000; }
+
+  engine::Engine& engine_;
+  journal::FileSystem& files_ = journal::FileSystem::Real();
+  std::thread thread_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;  // guarded by mutex_
+  Figures figures_;       // guarded by mutex_
+
+  std::atomic<bool> loading_{false};
+  std::string load_error_;
+  engine::LoadProgress progress_;         // of the file that is being loaded
+  std::atomic<uint64_t> load_total_{0};   // bytes of all files
+  std::atomic<uint64_t> load_before_{0};  // bytes of the files before this one
+  std::atomic<int64_t> load_start_ms_{0};
+  std::function<void()> loaded_;
+
+  std::unique_ptr<journal::AofLog> log_;
+  std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
+  std::atomic<journal::AofLog*> barrier_{nullptr};
+  bool appendonly_ = false;              // the setting when it was last looked at, gate closed
+  std::atomic<bool> match_log_{false};   // the setting could not be followed: to be tried again
+  std::atomic<bool> needs_base_{false};  // the log can go on only with a new base
+  std::atomic<bool> save_failed_{false};
+  std::atomic<bool> stop_writes_{true};  // the settings want writes refused after a failed save
+  std::atomic<bool> flushed_{false};     // during this cut
+  std::atomic<bool> giving_up_{false};
+  std::atomic<bool> stopping_{false};
+
+  std::mutex trouble_mutex_;  // guards what follows; nothing is locked inside but leaf locks
+  std::function<void()> on_durable_;
+  journal::AofLog::State seen_state_ = journal::AofLog::State::kGood;
+  std::string log_error_;
+  std::vector<LogWaiter> log_waiters_;
+  std::atomic<size_t> log_waiter_count_{0};
+};
+
+}  // namespace sava::server

@@ -1,0 +1,331 @@
+// Loading: at start, and again for DEBUG RELOAD and DEBUG LOADAOF.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/mapped_file.h"
+#include "engine/engine_context.h"
+#include "journal/aof_reader.h"
+#include "server/persistence.h"
+
+namespace sava::server {
+
+using journal::AofFile;
+using journal::AofLog;
+using journal::AofManifest;
+using journal::PathIn;
+
+namespace {
+
+constexpr double kMegabyte = 1 << 20;
+
+std::string DirectoryFor(const engine::Settings& settings) {
+  return PathIn(settings.dir, settings.appenddirname);
+}
+
+}  // namespace
+
+// ---- how far it is ----
+
+uint64_t Persistence::SizeOf(const std::string& path) const {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+}
+
+void Persistence::BeginProgress(uint64_t total_bytes) {
+  load_start_ms_.store(engine_.clock().WallMillis());
+  load_before_.store(0);
+  load_total_.store(total_bytes);
+  progress_.loaded_bytes.store(0);
+  progress_.keys_loaded.store(0);
+  progress_.keys_expired.store(0);
+}
+
+void Persistence::EndPart() {
+  load_before_.fetch_add(progress_.total_bytes.load());
+  progress_.loaded_bytes.store(0);
+}
+
+Persistence::LoadFigures Persistence::load_figures() const {
+  LoadFigures figures;
+  figures.start_ms = load_start_ms_.load();
+  figures.total_bytes = load_total_.load();
+  figures.loaded_bytes =
+      std::min(figures.total_bytes, load_before_.load() + progress_.loaded_bytes.load());
+  figures.keys_loaded = progress_.keys_loaded.load();
+  figures.keys_expired = progress_.keys_expired.load();
+  const int64_t elapsed = std::max<int64_t>(1, engine_.clock().WallMillis() - figures.start_ms);
+  figures.rate = static_cast<double>(figures.loaded_bytes) * 1000 / static_cast<double>(elapsed);
+  const auto left = static_cast<double>(figures.total_bytes - figures.loaded_bytes);
+  figures.eta_s = figures.rate < 1 ? 1 : static_cast<int64_t>(left / figures.rate);
+  return figures;
+}
+
+std::string Persistence::ProgressLine() const {
+  const LoadFigures figures = load_figures();
+  const auto total = static_cast<double>(std::max<uint64_t>(1, figures.total_bytes));
+  const auto done = static_cast<double>(figures.loaded_bytes);
+  return fmt::format("Loading: {:.0f}% ({:.0f} of {:.0f} MB), {:.1f} MB/s, {} s left",
+                     done * 100 / total, done / kMegabyte, total / kMegabyte,
+                     figures.rate / kMegabyte, figures.eta_s);
+}
+
+// ---- files ----
+
+engine::LoadOptions Persistence::OptionsFor(const engine::Settings& settings, bool exclusive) {
+  engine::LoadOptions options;
+  options.exclusive = exclusive;
+  options.verify_checksum = settings.rdbchecksum;
+  options.progress = &progress_;
+  options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
+  return options;
+}
+
+base::Status Persistence::LoadDump(const engine::Settings& settings, bool exclusive, bool merge) {
+  const std::string path = PathIn(settings.dir, settings.dbfilename);
+  BeginProgress(SizeOf(path));
+  const int64_t start = engine_.clock().MonotonicMicros();
+  engine::LoadOptions options = OptionsFor(settings, exclusive);
+  options.replace = merge;
+  engine::Loader loader(&engine_, options);
+  if (base::Status status = loader.LoadRdb(path); !status) return status;
+  EndPart();
+  spdlog::info("Done loading RDB, keys loaded: {}, keys expired: {}.", progress_.keys_loaded.load(),
+               progress_.keys_expired.load());
+  spdlog::info("DB loaded from disk: {:.3f} seconds",
+               static_cast<double>(engine_.clock().MonotonicMicros() - start) / 1e6);
+  return {};
+}
+
+// One file of the log. The last one (`last`: nothing after it counts) may be cut off where
+// aof-load-truncated allows it: what follows its last whole record is cut away.
+base::Status Persistence::LoadPart(const engine::Settings& settings, const std::string& path,
+                                   bool last, bool exclusive) {
+  engine::Loader loader(&engine_, OptionsFor(settings, exclusive));
+  uint64_t good = 0;
+  base::Status status = loader.LoadAof(path, last && settings.aof_load_truncated, &good);
+  if (!status) return status;
+  EndPart();
+  const uint64_t size = SizeOf(path);
+  if (good >= size) return {};
+  spdlog::warn("!!! Warning: short read while loading the AOF file {}!!!", path);
+  spdlog::warn("AOF {} loaded anyway because aof-load-truncated is enabled", path);
+  spdlog::warn("Truncating the AOF {} at offset {} ({} bytes are left out)", path, good,
+               size - good);
+  auto file = files_.Open(path, journal::FileSystem::Mode::kAppend);
+  if (!file) return base::Error{file.error()};
+  if (base::Status cut = (*file)->Truncate(good); !cut) return cut;
+  return (*file)->Sync();
+}
+
+// The first of these; false when the log ends with it although there are others: then it is cut
+// off, and they have nothing but what was never synced. They are left empty.
+base::Result<bool> Persistence::LoadIncrement(const engine::Settings& settings,
+                                              const std::string& directory,
+                                              std::span<const AofFile> increments, bool exclusive) {
+  journal::AofHindsight hindsight;
+  for (const AofFile& later : increments.subspan(1)) {
+    const auto file = base::MappedFile::Open(PathIn(directory, later.name));
+    if (!file) return base::Error{file.error()};
+    hindsight.Add(increments[0].sequence, file.value().bytes());
+  }
+  const std::string path = PathIn(directory, increments[0].name);
+  const uint64_t size = SizeOf(path);
+  const bool lost = size < hindsight.size;
+  if (lost && (hindsight.whole || !settings.aof_load_truncated)) {
+    return base::Error{fmt::format(
+        "Unexpected end of file reading the append only file {}: it has {} bytes, and had {}", path,
+        size, hindsight.size)};
+  }
+  const base::Status status = LoadPart(settings, path, !hindsight.whole, exclusive);
+  if (!status) return base::Error{status.error()};
+  if (!lost && SizeOf(path) == size) return true;
+  if (lost) {
+    spdlog::warn("!!! Warning: the AOF file {} has lost its end: it has {} bytes, and had {}!!!",
+                 path, size, hindsight.size);
+  }
+  for (const AofFile& later : increments.subspan(1)) {
+    const base::Status left_out = LeaveOut(PathIn(directory, later.name));
+    if (!left_out) return base::Error{left_out.error()};
+  }
+  return false;
+}
+
+// Leaves nothing but its first line, as in an increment without records.
+base::Status Persistence::LeaveOut(const std::string& path) {
+  const uint64_t size = SizeOf(path);
+  const uint64_t kept = std::min<uint64_t>(size, journal::AofSyncedLine(0).size());
+  if (size == kept) return {};
+  spdlog::warn(
+      "Truncating the AOF {} at offset {} ({} bytes are left out): what comes before it "
+      "is cut off",
+      path, kept, size - kept);
+  auto file = files_.Open(path, journal::FileSystem::Mode::kAppend);
+  if (!file) return base::Error{file.error()};
+  if (base::Status cut = (*file)->Truncate(kept); !cut) return cut;
+  return (*file)->Sync();
+}
+
+base::Status Persistence::LoadLog(const engine::Settings& settings, const AofManifest& manifest,
+                                  bool exclusive) {
+  std::vector<AofFile> parts;
+  if (manifest.base() != nullptr) parts.push_back(*manifest.base());
+  for (const AofFile& file : manifest.increments()) parts.push_back(file);
+  const std::string directory = DirectoryFor(settings);
+  uint64_t total = 0;
+  for (const AofFile& file : parts) total += SizeOf(PathIn(directory, file.name));
+  BeginProgress(total);
+  const int64_t start = engine_.clock().MonotonicMicros();
+  const auto seconds_since = [this](int64_t since) {
+    return static_cast<double>(engine_.clock().MonotonicMicros() - since) / 1e6;
+  };
+  bool more = true;
+  for (size_t i = 0; i < parts.size() && more; ++i) {
+    const int64_t part_start = engine_.clock().MonotonicMicros();
+    if (parts[i].kind == AofFile::Kind::kBase) {
+      base::Status status =
+          LoadPart(settings, PathIn(directory, parts[i].name), i + 1 == parts.size(), exclusive);
+      if (!status) return status;
+    } else {
+      const auto loaded =
+          LoadIncrement(settings, directory, std::span(parts).subspan(i), exclusive);
+      if (!loaded) return base::Error{loaded.error()};
+      more = loaded.value();
+    }
+    spdlog::info("DB loaded from {} file {}: {:.3f} seconds",
+                 parts[i].kind == AofFile::Kind::kBase ? "base" : "incr", parts[i].name,
+                 seconds_since(part_start));
+  }
+  if (!parts.empty()) {
+    spdlog::info("DB loaded from append only file: {:.3f} seconds", seconds_since(start));
+  }
+  return {};
+}
+
+// A log of one file, as Redis wrote it before version 7, becomes the base of the new form. It is
+// loaded where it is and moved only then; the manifest that names it comes first, so that a crash
+// in between leaves what Upgrade understands.
+base::Status Persistence::Upgrade(const engine::Settings& settings, AofManifest* manifest) {
+  const std::string directory = DirectoryFor(settings);
+  const std::string old_path = PathIn(settings.dir, settings.appendfilename);
+  BeginProgress(SizeOf(old_path));
+  if (base::Status status = LoadPart(settings, old_path, true, false); !status) return status;
+  manifest->files = {{settings.appendfilename, 1, AofFile::Kind::kBase}};
+  base::Status status = files_.MakeDirectory(directory);
+  if (status) {
+    status = journal::WriteAtomically(
+        files_, PathIn(directory, journal::AofManifestName(settings.appendfilename)),
+        manifest->Text());
+  }
+  if (status) status = files_.Rename(old_path, PathIn(directory, settings.appendfilename));
+  if (status) status = files_.SyncDirectory(directory);
+  if (status) status = files_.SyncDirectory(settings.dir);
+  if (!status) return status;
+  spdlog::info(
+      "Successfully migrated an old-style AOF configuration ({}) into the AOF directory {}",
+      settings.appendfilename, settings.appenddirname);
+  return {};
+}
+
+base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest* manifest) {
+  const bool dump = files_.Exists(PathIn(settings.dir, settings.dbfilename));
+  if (!settings.appendonly) return dump ? LoadDump(settings, false) : base::Status();
+  const std::string directory = DirectoryFor(settings);
+  auto found = AofLog::FindManifest(files_, directory, settings.appendfilename, manifest);
+  if (!found) return base::Error{found.error()};
+  if (files_.Exists(PathIn(settings.dir, settings.appendfilename))) {
+    const AofFile* const base = manifest->base();
+    const bool half_moved = *found && base != nullptr && manifest->increments().empty() &&
+                            base->name == settings.appendfilename &&
+                            !files_.Exists(PathIn(directory, base->name));
+    if (!*found || half_moved) return Upgrade(settings, manifest);
+  }
+  const bool has_files = manifest->base() != nullptr || !manifest->increments().empty();
+  if (has_files) return LoadLog(settings, *manifest, false);
+  return dump ? LoadDump(settings, false) : base::Status();
+}
+
+void Persistence::Load() {
+  const engine::Settings settings = SettingsNow();
+  AofManifest manifest;
+  base::Status status = LoadAll(settings, &manifest);
+  if (!status) status = base::Error{"Can't load the data: " + status.error()};
+  if (status && settings.appendonly) status = OpenAtStart(settings, manifest);
+  if (!status) {
+    load_error_ = status.error();
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  figures_.dirty_at_save = engine_.Dirty();
+  figures_.last_save_s = NowSeconds();
+}
+
+// ---- DEBUG ----
+
+// REQUIRES: the gate is closed.
+void Persistence::EmptyAll() { engine_.house_lane().context->Flush(-1, false); }
+
+std::string Persistence::ReloadNow(uint32_t options) {
+  std::string reply = "+OK\r\n";
+  engine_.Exclusively(engine_.house_lane(), [&] {
+    const engine::Settings& settings = engine_.settings();
+    if ((options & kNoSave) == 0) {
+      const Cut cut = BeginCut(false);
+      const int64_t start = NowSeconds();
+      const auto written = WriteCut(cut, PathIn(settings.dir, fmt::format("temp-{}.rdb", getpid())),
+                                    PathIn(settings.dir, settings.dbfilename), true);
+      NoteSave(written ? base::Status() : base::Error{written.error()}, cut, start, false);
+      if (!written) {
+        reply = "-ERR\r\n";
+        return;
+      }
+    }
+    if ((options & kNoFlush) == 0) EmptyAll();
+    if (const base::Status status = LoadDump(settings, true, (options & kMerge) != 0); !status) {
+      spdlog::warn("{}", status.error());
+      reply = "-ERR Error trying to load the RDB dump, check server logs.\r\n";
+      return;
+    }
+    spdlog::warn("DB reloaded by DEBUG RELOAD");
+    // The log does not know of what came in besides itself, nor of keys that were left out because
+    // their time had come.
+    if (log_ != nullptr) static_cast<void>(StartRewrite(true));
+  });
+  return reply;
+}
+
+std::string Persistence::LoadAofNow() {
+  const engine::Settings settings = SettingsNow();
+  std::string reply = "+OK\r\n";
+  engine_.Exclusively(engine_.house_lane(), [&] {
+    AofManifest manifest;
+    base::Status status = log_ == nullptr ? base::Status() : SyncLog(10000);
+    if (status) {
+      const auto found =
+          AofLog::FindManifest(files_, DirectoryFor(settings), settings.appendfilename, &manifest);
+      if (!found) {
+        status = base::Error{found.error()};
+      } else if (!found.value()) {
+        status = base::Error{"There is no AOF manifest in " + DirectoryFor(settings)};
+      }
+    }
+    if (status) {
+      EmptyAll();
+      status = LoadLog(settings, manifest, true);
+    }
+    if (!status) {
+      spdlog::warn("{}", status.error());
+      reply = "-ERR Error trying to load the AOF files, check server logs.\r\n";
+      return;
+    }
+    spdlog::warn("Append Only File loaded by DEBUG LOADAOF");
+  });
+  return reply;
+}
+
+}  // namespace sava::server

@@ -1,0 +1,524 @@
+// The append-only log: what it writes replays to the same commands; nothing below durable() is lost
+// when calls fail or power does.
+#include "journal/aof_log.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "crash_recorder.h"
+#include "journal/aof_reader.h"
+
+namespace sava::journal {
+namespace {
+
+using Words = std::vector<std::string>;
+using Group = std::pair<uint32_t, Words>;  // database, command
+using Groups = std::vector<Group>;
+
+// Not shrunk: the threads make each run a little different.
+constexpr uint64_t kRuns = 100;
+
+// Goes on where it was, so that repeating the tests tries others.
+uint64_t NextSeed() {
+  static uint64_t seed = 0;
+  return seed++;
+}
+
+std::string Resp(const Words& words) {
+  std::string out = "*" + std::to_string(words.size()) + "\r\n";
+  for (const std::string& word : words) {
+    out += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+  }
+  return out;
+}
+
+std::string Effects(const Groups& groups) {
+  std::string out;
+  for (const auto& [db, words] : groups) {
+    const std::string command = Resp(words);
+    const auto size = static_cast<uint32_t>(command.size());
+    out.append(reinterpret_cast<const char*>(&db), 4);
+    out.append(reinterpret_cast<const char*>(&size), 4);
+    out += command;
+  }
+  return out;
+}
+
+// The commands of a file with the database each ran in; a transaction's are one element.
+AofEnd Replay(std::string_view file, std::vector<Groups>* out) {
+  uint32_t db = 0;
+  Groups open;
+  return ReadAof(file, [&](const AofCommand& command) -> base::Status {
+    const Words words(command.words.begin(), command.words.end());
+    if (words[0] == "SELECT") {
+      db = static_cast<uint32_t>(std::stoul(words.at(1)));
+    } else {
+      open.emplace_back(db, words);
+    }
+    if (!command.in_transaction || command.last) {
+      if (!open.empty()) out->push_back(std::exchange(open, {}));
+    }
+    return {};
+  });
+}
+
+// What a start would read: empty text, or what stands in its way.
+std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
+  AofManifest manifest;
+  const auto found = AofLog::FindManifest(disk, "dir", "log", &manifest);
+  if (!found) return found.error();
+  const std::vector<AofFile> increments = manifest.increments();
+  std::vector<AofFile> files;
+  if (manifest.base() != nullptr) files.push_back(*manifest.base());
+  files.insert(files.end(), increments.begin(), increments.end());
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto bytes = disk.ReadAll("dir/" + files[i].name);
+    if (!bytes) return bytes.error();
+    AofHindsight hindsight;
+    for (size_t j = i + 1; j < files.size(); ++j) {
+      const auto later = disk.ReadAll("dir/" + files[j].name);
+      if (!later) return later.error();
+      hindsight.Add(files[i].sequence, later.value());
+    }
+    if (files[i].kind == AofFile::Kind::kBase) hindsight = {i + 1 < files.size(), 0};
+    const AofEnd end = Replay(bytes.value(), out);
+    const bool lost = bytes.value().size() < hindsight.size;
+    if (end.kind == AofEnd::Kind::kWhole && !lost) continue;
+    if ((end.kind != AofEnd::Kind::kTruncated && !lost) || hindsight.whole) {
+      return files[i].name + " at " + std::to_string(end.offset) + ": " + end.text;
+    }
+    return "";  // the log ends here
+  }
+  return "";
+}
+
+// A log on a recorder, with a record's number in its commands.
+class Driver {
+ public:
+  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0) : disk_(*disk) {
+    AofLog::Options options;
+    options.files = disk;
+    options.directory = "dir";
+    options.name = "log";
+    options.policy = policy;
+    options.retry_after = std::chrono::milliseconds(1);
+    options.changed = [this] {
+      if (log_ != nullptr) disk_.Note(log_->durable());
+    };
+    log_ = std::make_unique<AofLog>(std::move(options));
+    records_.resize(next);
+  }
+
+  AofLog& log() { return *log_; }
+  const std::vector<Groups>& records() const { return records_; }
+  void set_records(std::vector<Groups> records) { records_ = std::move(records); }
+
+  void Append(Groups groups) {
+    const std::string effects = Effects(groups);
+    records_.push_back(std::move(groups));
+    log_->Record(records_.size() - 1, static_cast<uint32_t>(records_.back().size()), effects);
+  }
+
+  void BeginRewrite() {
+    log_->SwitchAt(records_.size());
+    cut_ = records_.size();
+  }
+  base::Status WriteBase() {
+    auto file = disk_.Open(log_->TemporaryBase(), FileSystem::Mode::kNew);
+    if (!file) return base::Error{file.error()};
+    std::string text;
+    for (size_t i = 0; i < cut_; ++i) {
+      if (records_[i].size() > 1) text += Resp({"MULTI"});
+      for (const auto& [db, words] : records_[i]) {
+        text += Resp({"SELECT", std::to_string(db)}) + Resp(words);
+      }
+      if (records_[i].size() > 1) text += Resp({"EXEC"});
+    }
+    if (base::Status status = (*file)->Append(text); !status) return status;
+    return (*file)->Sync();
+  }
+  bool FinishRewrite() {
+    if (!WriteBase()) {
+      log_->AbortRewrite();
+      return false;
+    }
+    return log_->FinishRewrite(false).ok();
+  }
+  bool Rewrite() {
+    BeginRewrite();
+    return FinishRewrite();
+  }
+
+  // Until everything is durable; rewrites when the log asks for it.
+  bool Settle() {
+    for (int i = 0; i < 5000; ++i) {
+      if (log_->state() == AofLog::State::kNeedsBase) Rewrite();
+      log_->RequestSync();
+      log_->Pause();
+      if (log_->state() == AofLog::State::kGood && log_->durable() == records_.size()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+
+ private:
+  CrashRecorder& disk_;
+  std::unique_ptr<AofLog> log_;
+  std::vector<Groups> records_;
+  size_t cut_ = 0;
+};
+
+Groups RandomGroups(std::mt19937_64& random, size_t number) {
+  const auto below = [&random](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
+  Groups groups;
+  const size_t count = below(4) == 0 ? 2 + below(3) : 1;
+  const auto start_db = static_cast<uint32_t>(below(3));
+  for (size_t i = 0; i < count; ++i) {
+    const auto db = below(5) == 0 ? static_cast<uint32_t>(below(16)) : start_db;
+    groups.emplace_back(db, Words{"SET", "key" + std::to_string(number) + "." + std::to_string(i),
+                                  std::string(below(60), "\r\n$*#\0x"[below(7)])});
+  }
+  return groups;
+}
+
+void CheckCrashes(const CrashRecorder& disk, const std::vector<Groups>& records,
+                  std::mt19937_64& random, int times) {
+  for (int i = 0; i < times; ++i) {
+    const size_t at = std::uniform_int_distribution<size_t>(0, disk.operations())(random);
+    const uint64_t durable = disk.NoteAt(at);
+    CrashRecorder after(disk.Crash(at, random));
+    std::vector<Groups> recovered;
+    const std::string problem = Recover(after, &recovered);
+    ASSERT_EQ(problem, "") << "crash after " << at;
+    ASSERT_LE(recovered.size(), records.size());
+    ASSERT_GE(recovered.size(), durable) << "crash after " << at;
+    for (size_t j = 0; j < recovered.size(); ++j) ASSERT_EQ(recovered[j], records[j]) << j;
+  }
+}
+
+AofLog::Policy RandomPolicy(std::mt19937_64& random) {
+  return static_cast<AofLog::Policy>(std::uniform_int_distribution<int>(0, 2)(random));
+}
+
+// Appends, pauses, syncs and rewrites in any order.
+void RunScript(Driver& driver, std::mt19937_64& random, int steps) {
+  bool rewriting = false;
+  for (int step = 0; step < steps; ++step) {
+    switch (std::uniform_int_distribution<int>(0, 12)(random)) {
+      case 0:
+        if (!rewriting) driver.BeginRewrite();
+        rewriting = true;
+        break;
+      case 1:
+        if (rewriting) driver.FinishRewrite();
+        rewriting = false;
+        break;
+      case 2:
+        if (rewriting) driver.log().AbortRewrite();
+        rewriting = false;
+        break;
+      case 3:
+        driver.log().RequestSync();
+        break;
+      case 4:
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+        break;
+      case 5:
+        (void)driver.log().PrepareSwitch();
+        break;
+      case 6:
+      case 7:
+      case 8:
+        driver.log().Pause();
+        break;
+      default:
+        driver.Append(RandomGroups(random, driver.records().size()));
+    }
+  }
+  if (rewriting) driver.log().AbortRewrite();
+}
+
+class AofLogTest : public ::testing::Test {
+ protected:
+  AofLogTest() { spdlog::set_level(spdlog::level::off); }
+  ~AofLogTest() override { spdlog::set_level(spdlog::level::info); }
+};
+
+TEST_F(AofLogTest, WritesWhatStockServersRead) {
+  CrashRecorder disk;
+  {
+    Driver driver(&disk, AofLog::Policy::kAlways);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    driver.Append({{0, {"SET", "a", "1"}}});
+    driver.Append({{0, {"SET", "b", "2"}}});
+    driver.Append({{3, {"SET", "c", "3"}}, {3, {"DEL", "d"}}});
+    driver.log().Pause();
+    EXPECT_EQ(driver.log().durable(), 3U);
+    EXPECT_EQ(driver.log().buffered(), 0U);
+  }
+  const auto live = disk.Live();
+  EXPECT_EQ(live.at("dir/log.manifest"),
+            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
+  const std::string text = Resp({"SELECT", "0"}) + Resp({"SET", "a", "1"}) +
+                           Resp({"SET", "b", "2"}) + Resp({"SELECT", "3"}) + Resp({"MULTI"}) +
+                           Resp({"SET", "c", "3"}) + Resp({"DEL", "d"}) + Resp({"EXEC"});
+  const std::string line = "#SYNCED:0\r\n";
+  EXPECT_EQ(live.at("dir/log.1.incr.aof"),
+            line + text + "#SYNCED:" + std::to_string(line.size() + text.size()) + "\r\n");
+  EXPECT_EQ(live.size(), 3U);
+}
+
+TEST_F(AofLogTest, WritesTimestampsWhenAsked) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  driver.log().set_timestamps(true);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  driver.Append({{0, {"SET", "a", "1"}}});
+  driver.log().Pause();
+  EXPECT_NE(disk.Live().at("dir/log.1.incr.aof").find("#TS:"), std::string::npos);
+}
+
+TEST_F(AofLogTest, ContinuesWithANewIncrementOrAnEmptyOne) {
+  CrashRecorder disk;
+  const auto open = [&disk](uint64_t next, bool append) {
+    AofManifest manifest;
+    ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+    Driver driver(&disk, AofLog::Policy::kEverysec, next);
+    ASSERT_TRUE(driver.log().Open(manifest, next));
+    if (next == 0) {
+      ASSERT_TRUE(driver.Rewrite());
+    }
+    if (append) driver.Append({{0, {"SET", "a", "1"}}});
+  };
+  open(0, true);
+  open(1, false);
+  open(1, false);
+  EXPECT_EQ(disk.Live().at("dir/log.manifest"),
+            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n"
+            "file log.2.incr.aof seq 2 type i\n");
+  std::vector<Groups> recovered;
+  EXPECT_EQ(Recover(disk, &recovered), "");
+  EXPECT_EQ(recovered.size(), 1U);
+}
+
+TEST_F(AofLogTest, ReplaysToTheSameCommands) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    std::vector<Groups> records;
+    {
+      Driver driver(&disk, RandomPolicy(random));
+      ASSERT_TRUE(driver.log().Open({}, 0));
+      ASSERT_TRUE(driver.Rewrite());
+      RunScript(driver, random, 60);
+      records = driver.records();
+      ASSERT_EQ(driver.log().state(), AofLog::State::kGood);
+    }
+    std::vector<Groups> recovered;
+    ASSERT_EQ(Recover(disk, &recovered), "");
+    ASSERT_EQ(recovered, records);
+    // Nothing lies about that nobody names.
+    AofManifest manifest;
+    ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest).value());
+    ASSERT_EQ(disk.List("dir").size(), manifest.files.size() + 1);
+  }
+}
+
+TEST_F(AofLogTest, BecomesDurableWithEachPolicy) {
+  for (const auto policy :
+       {AofLog::Policy::kAlways, AofLog::Policy::kEverysec, AofLog::Policy::kNo}) {
+    CrashRecorder disk;
+    Driver driver(&disk, policy);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    std::mt19937_64 random(1);
+    for (size_t i = 0; i < 100; ++i) driver.Append(RandomGroups(random, i));
+    driver.log().Pause();
+    if (policy == AofLog::Policy::kAlways) {
+      EXPECT_EQ(driver.log().durable(), 100U);
+    }
+    // The second passes by itself.
+    if (policy == AofLog::Policy::kNo) driver.log().RequestSync();
+    for (int i = 0; i < 5000 && driver.log().durable() < 100; ++i) {
+      driver.log().Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    EXPECT_EQ(driver.log().durable(), 100U);
+  }
+}
+
+// Power fails anywhere: what comes back is a beginning of what was recorded, with all that was
+// called durable.
+TEST_F(AofLogTest, SurvivesPowerFailuresAnywhere) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, RandomPolicy(random));
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    RunScript(driver, random, 80);
+    ASSERT_TRUE(driver.Settle());
+    CheckCrashes(disk, driver.records(), random, 60);
+  }
+}
+
+// Calls fail for a while, in any combination: nothing that was durable is lost meanwhile, and in
+// the end all is well again by itself.
+TEST_F(AofLogTest, SurvivesFailingCallsAndPower) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, RandomPolicy(random));
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    for (int round = 0; round < 3; ++round) {
+      auto weather = std::make_shared<std::mt19937_64>(random());
+      const auto which = static_cast<unsigned>(random() % 128);
+      disk.set_faults([weather, which](CrashRecorder::Kind kind) {
+        return ((which >> static_cast<unsigned>(kind)) & 1U) != 0 && (*weather)() % 3 == 0;
+      });
+      RunScript(driver, random, 30);
+      disk.set_faults({});
+      RunScript(driver, random, 10);
+    }
+    ASSERT_TRUE(driver.Settle());
+    CheckCrashes(disk, driver.records(), random, 60);
+    std::vector<Groups> recovered;
+    ASSERT_EQ(Recover(disk, &recovered), "");
+    ASSERT_EQ(recovered, driver.records());
+  }
+}
+
+TEST_F(AofLogTest, KeepsWhatCouldNotBeWritten) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  driver.Append({{0, {"SET", "a", "1"}}});
+  driver.log().Pause();
+  disk.set_faults([](CrashRecorder::Kind kind) { return kind == CrashRecorder::Kind::kWrite; });
+  driver.Append({{0, {"SET", "b", "2"}}});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().state(), AofLog::State::kWriteFailed);
+  EXPECT_EQ(driver.log().last_error(), "writing: no");
+  EXPECT_EQ(driver.log().durable(), 1U);
+  EXPECT_GT(driver.log().buffered(), 0U);
+  std::vector<Groups> recovered;
+  EXPECT_EQ(Recover(disk, &recovered), "");
+  EXPECT_EQ(recovered.size(), 1U);
+  disk.set_faults({});
+  EXPECT_TRUE(driver.Settle());
+  recovered.clear();
+  EXPECT_EQ(Recover(disk, &recovered), "");
+  EXPECT_EQ(recovered, driver.records());
+}
+
+TEST_F(AofLogTest, ABaseFreesItFromAFullDisk) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  disk.set_faults([](CrashRecorder::Kind kind) { return kind == CrashRecorder::Kind::kWrite; });
+  driver.Append({{0, {"SET", "a", "1"}}});
+  driver.log().Pause();
+  driver.BeginRewrite();
+  driver.Append({{0, {"SET", "b", "2"}}});
+  driver.log().Pause();
+  disk.set_faults({});
+  EXPECT_TRUE(driver.FinishRewrite());
+  EXPECT_EQ(driver.log().state(), AofLog::State::kGood);
+  EXPECT_GE(driver.log().durable(), 1U);
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().durable(), 2U);
+  std::vector<Groups> recovered;
+  EXPECT_EQ(Recover(disk, &recovered), "");
+  EXPECT_EQ(recovered, driver.records());
+}
+
+TEST_F(AofLogTest, AFailedSyncNeedsABase) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  driver.Append({{0, {"SET", "a", "1"}}});
+  driver.log().Pause();
+  disk.set_faults([](CrashRecorder::Kind kind) { return kind == CrashRecorder::Kind::kSync; });
+  driver.Append({{0, {"SET", "b", "2"}}});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().state(), AofLog::State::kNeedsBase);
+  disk.set_faults({});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().durable(), 1U);  // a sync that works now says nothing
+  EXPECT_FALSE(driver.log().FinishRewrite());
+  driver.BeginRewrite();
+  driver.Append({{0, {"SET", "c", "3"}}});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().durable(), 1U);
+  EXPECT_TRUE(driver.FinishRewrite());
+  EXPECT_EQ(driver.log().state(), AofLog::State::kGood);
+  EXPECT_TRUE(driver.Settle());
+  std::vector<Groups> recovered;
+  EXPECT_EQ(Recover(disk, &recovered), "");
+  EXPECT_EQ(recovered, driver.records());
+}
+
+TEST_F(AofLogTest, NoticesVanishedFiles) {
+  const auto dir =
+      std::filesystem::temp_directory_path() / ("sava_aof_log_" + std::to_string(::getpid()));
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directory(dir);
+  {
+    AofLog::Options options;
+    options.directory = dir / "aof";
+    options.name = "a b.aof";  // quoted in the manifest
+    AofLog log(std::move(options));
+    const auto rewrite = [&log](uint64_t ticket) {
+      log.SwitchAt(ticket);
+      ASSERT_TRUE(WriteAtomically(FileSystem::Real(), log.TemporaryBase(), ""));
+      const base::Status status = log.FinishRewrite(false);
+      ASSERT_TRUE(status) << status.error();
+    };
+    ASSERT_TRUE(log.Open({}, 0));
+    rewrite(0);
+    log.Record(0, 1, Effects({{0, {"SET", "a", "1"}}}));
+    log.Pause();
+    EXPECT_GT(log.size(), log.base_size());
+    std::filesystem::remove_all(dir / "aof");
+    for (int i = 0; i < 2000 && log.state() != AofLog::State::kNeedsBase; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    ASSERT_EQ(log.state(), AofLog::State::kNeedsBase);
+    rewrite(1);
+    EXPECT_EQ(log.state(), AofLog::State::kGood);
+    EXPECT_EQ(log.durable(), 1U);
+    // The manifest alone: it is written again.
+    std::filesystem::remove(dir / "aof" / "a b.aof.manifest");
+    for (int i = 0; i < 2000 && !std::filesystem::exists(dir / "aof" / "a b.aof.manifest"); ++i) {
+      log.Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    AofManifest manifest;
+    const auto found = AofLog::FindManifest(FileSystem::Real(), dir / "aof", "a b.aof", &manifest);
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found.value());
+    EXPECT_EQ(manifest.files.size(), 2U);
+    EXPECT_EQ(log.state(), AofLog::State::kGood);
+  }
+  std::filesystem::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace sava::journal

@@ -1,0 +1,104 @@
+// The journal: records of several threads reach the sink once, whole and in ticket order.
+#include "journal/journal.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sava::journal {
+namespace {
+
+struct Recorder final : Sink {
+  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
+    in_order = in_order && ticket == first + texts.size();
+    texts.push_back(std::to_string(groups) + ":" + std::string(effects));
+  }
+  void Pause() override { pauses.fetch_add(1); }
+
+  uint64_t first = 0;
+  bool in_order = true;
+  std::vector<std::string> texts;
+  std::atomic<int> pauses{0};
+};
+
+TEST(Journal, MergesLanesByTicket) {
+  Recorder sink;
+  Journal journal(3);
+  journal.SetSink(&sink);
+  constexpr int kEach = 20'000;
+  std::vector<std::vector<uint64_t>> tickets(3);
+  {
+    std::vector<std::jthread> writers;
+    for (size_t lane = 0; lane < 3; ++lane) {
+      writers.emplace_back([&, lane] {
+        for (int i = 0; i < kEach; ++i) {
+          // Now and then one that is larger than a chunk.
+          const std::string text(i % 5000 == 7 ? 300'000 : static_cast<size_t>(i % 90), 'x');
+          tickets[lane].push_back(
+              journal.Append(lane, 1, std::to_string(lane) + "." + std::to_string(i) + text));
+          if (i % 100 == 0) journal.Nudge();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(journal.next_ticket(), 3U * kEach);
+  journal.SetSink(nullptr);  // delivers everything first
+  EXPECT_FALSE(journal.enabled());
+  EXPECT_EQ(journal.backlog(), 0);
+  ASSERT_EQ(sink.texts.size(), 3U * kEach);
+  EXPECT_TRUE(sink.in_order);
+  for (size_t lane = 0; lane < 3; ++lane) {
+    for (int i = 0; i < kEach; ++i) {
+      const std::string begin = "1:" + std::to_string(lane) + "." + std::to_string(i);
+      ASSERT_TRUE(sink.texts[tickets[lane][static_cast<size_t>(i)]].starts_with(begin));
+    }
+  }
+}
+
+TEST(Journal, PausesAfterRecordsAndWithoutThem) {
+  Recorder sink;
+  Journal journal(1);
+  journal.SetSink(&sink);
+  const auto wait_for = [&sink](int pauses) {
+    for (int i = 0; i < 10'000 && sink.pauses.load() < pauses; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return sink.pauses.load() >= pauses;
+  };
+  EXPECT_TRUE(wait_for(2));  // nothing came
+  journal.Append(0, 1, "a");
+  journal.Flush();
+  journal.SetSink(nullptr);
+  EXPECT_EQ(sink.texts, std::vector<std::string>{"1:a"});
+
+  // Another sink goes on with the next ticket.
+  Recorder next;
+  next.first = journal.next_ticket();
+  journal.SetSink(&next);
+  journal.Append(0, 2, "b");
+  journal.SetSink(nullptr);
+  EXPECT_TRUE(next.in_order);
+  EXPECT_EQ(next.texts, std::vector<std::string>{"2:b"});
+  EXPECT_GE(next.pauses.load(), 1);
+}
+
+TEST(Journal, EachNudgeIsFollowedByAPause) {
+  Recorder sink;
+  Journal journal(1);
+  journal.SetSink(&sink);
+  for (int i = 0; i < 50; ++i) {
+    const int before = sink.pauses.load();
+    journal.Nudge();
+    for (int j = 0; j < 50'000 && sink.pauses.load() == before; ++j) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    ASSERT_GT(sink.pauses.load(), before);
+  }
+  journal.SetSink(nullptr);
+}
+
+}  // namespace
+}  // namespace sava::journal

@@ -10,6 +10,7 @@
 
 #include "base/version.h"
 #include "cli/bench.h"
+#include "cli/bloom.h"
 #include "cli/check.h"
 #include "cli/client.h"
 #include "cli/serve.h"
@@ -30,6 +31,7 @@ Usage:
   sava cli [OPTIONS] [COMMAND ...]       talk to a server (sava cli --help)
   sava bench NAME [OPTIONS]              put load on a server (sava bench --help)
   sava check [--portable] FILE           verify a dump file (sava check --help)
+  sava bloom [COMMAND FILE ...]          a Bloom filter in a file (sava bloom --help)
   sava version                           print the version
   sava help                              print this help
 
@@ -61,6 +63,7 @@ int main(int argc, char** argv) {
   if (verb == "cli") return sava::cli::RunClient(argc - 1, argv + 1);
   if (verb == "bench") return sava::cli::RunBench({args.begin() + 1, args.end()});
   if (verb == "check") return sava::cli::RunCheck({args.begin() + 1, args.end()});
+  if (verb == "bloom") return sava::cli::RunBloom({args.begin() + 1, args.end()});
   if (verb == "version" || verb == "--version" || verb == "-v") {
     fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
     return 0;

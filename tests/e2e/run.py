@@ -31,6 +31,8 @@ MODULES = [
     "dump_tests",
     "check_command_tests",
     "afc_tests",
+    "sketch_tests",
+    "filter_tests",
     "transactions_tests",
     "expiry_tests",
     "pubsub_tests",

@@ -10,6 +10,7 @@
 
 #include "base/version.h"
 #include "cli/bench.h"
+#include "cli/bloom.h"
 #include "cli/check.h"
 #include "cli/client.h"
 #include "cli/export.h"
@@ -32,6 +33,7 @@ Usage:
   sava bench NAME [OPTIONS]              put load on a server (sava bench --help)
   sava check [OPTIONS] PATH              verify data files (sava check --help)
   sava export [OPTIONS] FILE             write a data set as one RDB file (sava export --help)
+  sava bloom [COMMAND FILE ...]          a Bloom filter in a file (sava bloom --help)
   sava version                           print the version
   sava help                              print this help
 
@@ -64,6 +66,7 @@ int main(int argc, char** argv) {
   if (verb == "bench") return sava::cli::RunBench({args.begin() + 1, args.end()});
   if (verb == "check") return sava::cli::RunCheck({args.begin() + 1, args.end()});
   if (verb == "export") return sava::cli::RunExport({args.begin() + 1, args.end()});
+  if (verb == "bloom") return sava::cli::RunBloom({args.begin() + 1, args.end()});
   if (verb == "version" || verb == "--version" || verb == "-v") {
     fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
     return 0;

@@ -373,8 +373,9 @@ uint32_t CategoryByName(std::string_view name) {
 }
 
 std::vector<std::span<const CommandSpec>> AllFamilies() {
-  return {StringCommands(), BitmapCommands(), KeyCommands(),
-          AfcCommands(),    LimitCommands(),  CommandCommands()};
+  return {StringCommands(),   BitmapCommands(),  KeyCommands(),    AfcCommands(),
+          LimitCommands(),    CommandCommands(), BloomCommands(),  CuckooCommands(),
+          CountMinCommands(), TopKCommands(),    SimHashCommands()};
 }
 
 }  // namespace sava::commands

@@ -90,6 +90,11 @@ std::span<const CommandSpec> KeyCommands();
 std::span<const CommandSpec> LimitCommands();
 std::span<const CommandSpec> CommandCommands();
 std::span<const CommandSpec> AfcCommands();
+std::span<const CommandSpec> CountMinCommands();
+std::span<const CommandSpec> TopKCommands();
+std::span<const CommandSpec> SimHashCommands();
+std::span<const CommandSpec> BloomCommands();
+std::span<const CommandSpec> CuckooCommands();
 // Every family of this folder.
 std::vector<std::span<const CommandSpec>> AllFamilies();
 

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include "types/afc.h"
+#include "types/bloom.h"
+#include "types/count_min.h"
+#include "types/cuckoo.h"
 #include "types/save.h"
+#include "types/simhash.h"
+#include "types/top_k.h"
 
 namespace sava::types {
 
@@ -48,6 +53,11 @@ const TypeRegistry& AllTypes() {
   static const TypeRegistry registry = [] {
     TypeRegistry all;
     static_cast<void>(all.Add(Afc::Type()));
+    static_cast<void>(all.Add(CountMin::Type()));
+    static_cast<void>(all.Add(TopK::Type()));
+    static_cast<void>(all.Add(SimHash::Type()));
+    static_cast<void>(all.Add(Bloom::Type()));
+    static_cast<void>(all.Add(Cuckoo::Type()));
     return all;
   }();
   return registry;

@@ -32,6 +32,8 @@ MODULES = [
     "check_command_tests",
     "export_command_tests",
     "afc_tests",
+    "sketch_tests",
+    "filter_tests",
     "transactions_tests",
     "expiry_tests",
     "pubsub_tests",

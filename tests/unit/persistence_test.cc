@@ -243,6 +243,7 @@ TEST(Persistence, RefusesWritesAfterAFailedSave) {
   EXPECT_FALSE(kept.persistence->figures().last_save_ok);
   EXPECT_TRUE(kept.Run({"SET", "a", "1"}).starts_with("-MISCONF Redis is configured to save"));
   EXPECT_FALSE(kept.persistence->Prepare({}).ok());
+  EXPECT_TRUE(Until([&] { return kept.Idle(); }));
   kept.Set([](engine::Settings& now) { now.stop_writes_on_bgsave_error = false; });
   EXPECT_EQ(kept.Run({"SET", "a", "1"}), "+OK\r\n");
   kept.Set([](engine::Settings& now) { now.stop_writes_on_bgsave_error = true; });

@@ -99,7 +99,7 @@ std::string Text(std::mt19937& random) {
     case 0:
       return std::to_string(static_cast<int64_t>(random() % 100000) - 50000);
     case 1:
-      return std::to_string(static_cast<int64_t>(random()) * 4294967296 + random());
+      return std::to_string(static_cast<int64_t>(random() << 32 | random()));
     case 2:
       return std::string(random() % 600, 'z');  // compressible
     case 3:

@@ -48,11 +48,12 @@ uint32_t ShortHash(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 struct MemberDictionary::Record {
   static constexpr uint8_t kLong = 255;
 
-  uint32_t references;
+  // Under the shard's lock; what follows is read without it.
+  uint32_t references : 31;
+  uint32_t in_limbo : 1;  // stands in its shard's limbo
   uint32_t hash;
-  uint8_t uuid : 1;
-  uint8_t in_limbo : 1;  // stands in its shard's limbo
-  uint8_t size;          // kLong: data holds a pointer and a length
+  uint8_t uuid;
+  uint8_t size;  // kLong: data holds a pointer and a length
   char data[22];
 
   KeptMember Get() const {

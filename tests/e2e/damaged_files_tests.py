@@ -3,6 +3,7 @@ asked for, or harmless; never a crash, never a guess, never a file that is worse
 """
 
 import os
+import re
 import shutil
 
 import durability
@@ -227,7 +228,7 @@ def damaged_manifests(context):
         good + "file ../outside.aof seq 99 type i\n",
         good + first + "\n",
         good.replace("type b", "type q"),
-        good.replace("seq 2 type i", "seq x type i"),
+        re.sub(r"seq \d+ type i", "seq x type i", good),
         good + "file a.aof seq 1\n",
     ):
         with open(path, "w") as file:

@@ -16,6 +16,8 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,7 @@
 #include "commands/errors.h"
 #include "commands/spec.h"
 #include "protocol/reply.h"
+#include "types/collection_limits.h"
 #include "types/object.h"
 
 namespace sava::types {
@@ -176,7 +179,33 @@ class Context {
   // Nothing goes to the log although something changed.
   virtual void NoEffect() = 0;
 
+  // ---- waiting ----
+  // False where nobody can wait (inside EXEC, while the log is replayed): the handler then answers
+  // at once what it would answer when its time is up.
+  virtual bool can_block() const { return false; }
+  // The handler found nothing to answer with: it returns without a reply, and is run again, as if
+  // it had just come, once one of `keys` has changed (whatever changed it) or `wake_at` has come,
+  // in the order in which the waiting clients came. It is answered `reply` when `deadline` passes.
+  // Times are Unix ms; 0: never. REQUIRES: can_block().
+  struct BlockRequest {
+    std::span<const std::string_view> keys;
+    int64_t deadline_ms = 0;
+    int64_t wake_at_ms = 0;
+    enum class TimeoutReply : uint8_t {
+      kNull,
+      kNullArray,
+      kEmptyArray
+    } reply = TimeoutReply::kNullArray;
+  };
+  virtual void Block(const BlockRequest& request) { static_cast<void>(request); }
+  // Set while a handler runs again because this key changed and only this one is locked: it looks
+  // at no other, and calls Block again (its place in the line is kept) when there is nothing.
+  virtual std::optional<std::string_view> ready_key() const { return std::nullopt; }
+
   // ---- settings a handler may need ----
+  virtual const types::CollectionLimits& collection_limits() const {
+    return types::kDefaultCollectionLimits;
+  }
   virtual int64_t max_string_size() const = 0;  // proto-max-bulk-len
   virtual bool lfu_policy() const = 0;
   // Whether a deletion shall free in the background (lazyfree-lazy-user-del and the like).

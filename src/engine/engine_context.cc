@@ -725,6 +725,9 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
 int64_t EngineContext::max_string_size() const {
   return static_cast<int64_t>(engine_.settings_->proto_max_bulk_len);
 }
+const types::CollectionLimits& EngineContext::collection_limits() const {
+  return *engine_.settings_;
+}
 bool EngineContext::lfu_policy() const { return UsesLfu(engine_.settings_->maxmemory_policy); }
 bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
 bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }

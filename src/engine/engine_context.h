@@ -78,6 +78,7 @@ class EngineContext final : public commands::Context {
   bool wants_effects() const override { return engine_.journal_.enabled(); }
   void NoEffect() override { verbatim_ = false; }
   int64_t max_string_size() const override;
+  const types::CollectionLimits& collection_limits() const override;
   bool lfu_policy() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;

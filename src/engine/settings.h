@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/ip.h"
+#include "types/collection_limits.h"
 #include "types/rate_limit.h"
 
 namespace sava::engine {
@@ -113,7 +114,7 @@ struct NetworkLimit {
   bool operator==(const NetworkLimit&) const = default;
 };
 
-struct Settings {
+struct Settings : types::CollectionLimits {
   // Network. An address of `bind` may begin with '-' (may be missing on this machine) and may be
   // "*" or "::*" (all addresses).
   int64_t port = 6379;
@@ -226,19 +227,8 @@ struct Settings {
   bool aof_use_rdb_preamble = true;
   bool aof_timestamp_enabled = false;
 
-  // How long collections stay packed.
-  int64_t hash_max_listpack_entries = 512;
-  uint64_t hash_max_listpack_value = 64;
-  int64_t list_max_listpack_size = -2;
+  // How long collections stay packed is in the base; lists have one more.
   int64_t list_compress_depth = 0;
-  int64_t set_max_intset_entries = 512;
-  int64_t set_max_listpack_entries = 128;
-  uint64_t set_max_listpack_value = 64;
-  int64_t zset_max_listpack_entries = 128;
-  uint64_t zset_max_listpack_value = 64;
-  uint64_t hll_sparse_max_bytes = 3000;
-  uint64_t stream_node_max_bytes = 4096;
-  int64_t stream_node_max_entries = 100;
 };
 
 }  // namespace sava::engine

@@ -23,13 +23,16 @@ class BlockCut {
   // Writes the items of one block.
   using SaveBlock = std::function<void(size_t block, Writer& out)>;
 
-  // `head` is what stands before the blocks; `blocks` is how many there are now.
-  void Begin(const Object::PieceSink& sink, std::string_view head, size_t blocks, SaveBlock save) {
+  // `head` is what stands before the blocks; `blocks` is how many there are now. A module value
+  // ends with a mark.
+  void Begin(const Object::PieceSink& sink, std::string_view head, size_t blocks, SaveBlock save,
+             bool module = true) {
     sink(head);
     state_ = std::make_unique<State>();
     state_->sink = sink;
     state_->save = std::move(save);
     state_->saved.resize(blocks);
+    state_->module = module;
   }
 
   bool active() const { return state_ != nullptr; }
@@ -48,7 +51,7 @@ class BlockCut {
     }
     if (state_->next < state_->saved.size()) return false;
     std::string end;
-    {
+    if (state_->module) {
       Writer out(&end);
       out.ModuleEnd();
     }
@@ -66,6 +69,7 @@ class BlockCut {
     SaveBlock save;
     std::vector<bool> saved;
     size_t next = 0;
+    bool module = true;
   };
 
   size_t Save(size_t block) {

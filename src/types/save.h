@@ -19,6 +19,8 @@
 #include <string>
 #include <string_view>
 
+#include "types/collection_limits.h"
+
 namespace sava::types {
 
 // Value types of the format that this folder knows without a TypeInfo.
@@ -117,6 +119,10 @@ class Reader {
   const SavedDictionary* dictionary() const { return dictionary_; }
   void set_dictionary(const SavedDictionary* dictionary) { dictionary_ = dictionary; }
 
+  // What collections are measured by when their form is chosen.
+  const CollectionLimits& limits() const { return *limits_; }
+  void set_limits(const CollectionLimits& limits) { limits_ = &limits; }
+
   std::string_view Raw(size_t size);
   uint8_t Byte();
   uint32_t Fixed32();
@@ -151,6 +157,7 @@ class Reader {
 
   std::string_view rest_;
   const SavedDictionary* dictionary_ = nullptr;
+  const CollectionLimits* limits_ = &kDefaultCollectionLimits;
   bool ok_ = true;
 };
 

@@ -47,14 +47,20 @@ class CountingSink final : public sava::journal::Sink {
   uint64_t bytes_ = 0;
 };
 
-enum class Work : uint8_t { kMixed, kSet, kHot };
+enum class Work : uint8_t { kMixed, kSet, kHot, kScores, kHotScores };
 
 struct Row {
   const char* name;
   Work work;
 };
-constexpr Row kRows[] = {
-    {"get_set_90_10", Work::kMixed}, {"set_only", Work::kSet}, {"hot_key", Work::kHot}};
+constexpr Row kRows[] = {{"get_set_90_10", Work::kMixed},
+                         {"set_only", Work::kSet},
+                         {"hot_key", Work::kHot},
+                         {"zincrby_many", Work::kScores},
+                         {"zincrby_one", Work::kHotScores}};
+// Sorted sets, and members in each.
+constexpr uint64_t kSortedSets = 1000;
+constexpr uint64_t kMembers = 1000;
 
 struct Settings {
   double seconds = 1.0;
@@ -86,7 +92,9 @@ class Worker {
     for (size_t i = 0; i < count; ++i) {
       Clear();
       while (requests_.size() < kBatch) {
-        if (work == Work::kHot) {
+        if (work == Work::kScores || work == Work::kHotScores) {
+          AddScore(work == Work::kScores ? rng_.Below(kSortedSets) : 0, rng_.Below(kMembers));
+        } else if (work == Work::kHot) {
           rng_.Below(10) == 0 ? AddSet("hot") : AddGet("hot");
         } else {
           const uint64_t n = rng_.Below(keys_);
@@ -101,9 +109,9 @@ class Worker {
   void Clear() {
     requests_.clear();
     names_.clear();
-    names_.reserve(kBatch);
+    names_.reserve(kBatch * 2);
     words_.clear();
-    words_.reserve(kBatch * 3);
+    words_.reserve(kBatch * 4);
   }
   void Add(size_t words) {
     Request request;
@@ -120,6 +128,12 @@ class Worker {
     names_.push_back(std::move(key));
     words_.insert(words_.end(), {"SET", names_.back(), value_});
     Add(3);
+  }
+  void AddScore(uint64_t key, uint64_t member) {
+    names_.push_back(fmt::format("scores:{}", key));
+    names_.push_back(KeyName(member));
+    words_.insert(words_.end(), {"ZINCRBY", names_[names_.size() - 2], "1", names_.back()});
+    Add(4);
   }
   void Run() {
     engine_.BeginBatch(lane_);

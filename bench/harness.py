@@ -278,19 +278,23 @@ class LoadResult:
     p99_ms: float | None
 
 
-def redis_benchmark(server, *, test, requests, pipeline=1, clients=50, keyspace=1_000_000,
-                    value_bytes=64):
-    """Runs redis-benchmark against a server and reads the server's CPU per command around it."""
+def redis_benchmark(server, *, test=None, words=(), requests, pipeline=1, clients=50,
+                    keyspace=1_000_000, value_bytes=64):
+    """Runs redis-benchmark against a server and reads the server's CPU per command around it.
+
+    The load is one of its tests, or the command `words`, in which __rand_int__ stands for twelve
+    random digits below `keyspace`.
+    """
     if shutil.which("redis-benchmark") is None:
         raise BenchError("redis-benchmark is not there (Debian package redis-tools)")
     command = ["redis-benchmark", "-h", "127.0.0.1", "-p", str(server.port), "-c", str(clients),
                "-n", str(requests), "-P", str(pipeline), "-r", str(keyspace),
-               "-d", str(value_bytes), "-t", test, "--csv"]
+               "-d", str(value_bytes), "--csv", *(["-t", test] if test else words)]
     before = server.cpu_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     used = server.cpu_seconds() - before
     if done.returncode or not server.alive():
-        raise BenchError(f"redis-benchmark -t {test} failed: {done.stderr.strip()[-300:]}"
+        raise BenchError(f"redis-benchmark {test or ' '.join(words)} failed: {done.stderr.strip()[-300:]}"
                          f"{done.stdout.strip()[-300:]}\n{server.log_tail()}")
     rows = list(csv.DictReader(done.stdout.splitlines()))
     if not rows or "rps" not in rows[-1]:

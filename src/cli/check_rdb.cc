@@ -45,7 +45,9 @@ base::Status RdbSummary::String(const journal::RdbKey& key, std::string_view /*v
 
 base::Status RdbSummary::Object(const journal::RdbKey& key, std::unique_ptr<types::Object> value) {
   Count(key, value->type().name);
-  if (!IsPortable(value->type())) KeyObstacle(key, value->type().name);
+  if (!IsPortable(*value)) {
+    KeyObstacle(key, value->next_deadline() < 0 ? value->type().name : "hash with times of fields");
+  }
   return {};
 }
 

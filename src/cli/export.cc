@@ -143,7 +143,7 @@ class Exporter {
           [&](std::string_view bytes) {
             if (status) status = (*opened)->Append(bytes);
           },
-          {});
+          {.version_10 = options_.portable});
       Write(out, status);
       size_ = out.written();
     }
@@ -237,7 +237,7 @@ class Exporter {
   bool WriteObject(journal::RdbWriter& out, const journal::RdbKey& key,
                    const types::Object& value) {
     const types::TypeInfo& type = value.type();
-    if (!options_.portable || IsPortable(type)) {
+    if (!options_.portable || IsPortable(value)) {
       out.Object(key, value);
       return true;
     }

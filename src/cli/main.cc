@@ -14,6 +14,7 @@
 #include "cli/check.h"
 #include "cli/client.h"
 #include "cli/export.h"
+#include "cli/frontier.h"
 #include "cli/serve.h"
 
 // Read by jemalloc: memory goes back to the system about a second after it is no longer used.
@@ -34,6 +35,7 @@ Usage:
   sava check [OPTIONS] PATH              verify data files (sava check --help)
   sava export [OPTIONS] FILE             write a data set as one RDB file (sava export --help)
   sava bloom [COMMAND FILE ...]          a Bloom filter in a file (sava bloom --help)
+  sava frontier run FILE [OPTIONS]       a crawler's URL scheduler (sava frontier --help)
   sava version                           print the version
   sava help                              print this help
 
@@ -67,6 +69,7 @@ int main(int argc, char** argv) {
   if (verb == "check") return sava::cli::RunCheck({args.begin() + 1, args.end()});
   if (verb == "export") return sava::cli::RunExport({args.begin() + 1, args.end()});
   if (verb == "bloom") return sava::cli::RunBloom({args.begin() + 1, args.end()});
+  if (verb == "frontier") return sava::cli::RunFrontier({args.begin() + 1, args.end()});
   if (verb == "version" || verb == "--version" || verb == "-v") {
     fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
     return 0;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "types/afc.h"
+#include "types/hash.h"
 #include "types/save.h"
 
 namespace sava::cli {
@@ -12,6 +13,8 @@ namespace {
 
 // The RDB type of a sorted set with its scores as doubles.
 constexpr uint8_t kRdbSortedSet = 5;
+// Of a hash by fields.
+constexpr uint8_t kRdbHash = 4;
 
 // Every command that Redis 7.0.15 has.
 constexpr std::string_view kStockCommands =
@@ -61,10 +64,33 @@ std::string ForeignCommand(commands::Args words) {
   return native ? "RESTORE of a native value" : "";
 }
 
-bool IsPortable(const types::TypeInfo& type) { return type.module_id == 0; }
+bool IsPortable(const types::Object& value) {
+  return value.type().module_id == 0 && value.next_deadline() < 0;
+}
+
+namespace {
+
+Conversion WriteWithoutTimes(journal::RdbWriter& out, const journal::RdbKey& key,
+                             const types::Hash& hash, int64_t now_ms) {
+  uint64_t fields = 0;
+  hash.ForEach(now_ms, [&fields](std::string_view, std::string_view) { ++fields; });
+  if (fields == 0) return {"hashes without times", true};
+  types::Writer& writer = out.OpenValue(key, kRdbHash);
+  writer.Length(fields);
+  hash.ForEach(now_ms, [&writer](std::string_view field, std::string_view value) {
+    writer.String(field);
+    writer.String(value);
+  });
+  return {"hashes without times", false};
+}
+
+}  // namespace
 
 Conversion WriteConverted(journal::RdbWriter& out, const journal::RdbKey& key,
                           const types::Object& value, int64_t now_ms) {
+  if (&value.type() == &types::Hash::Type()) {
+    return WriteWithoutTimes(out, key, static_cast<const types::Hash&>(value), now_ms);
+  }
   if (&value.type() != &types::Afc::Type()) return {};
   const auto& counter = static_cast<const types::Afc&>(value);
   uint64_t members = 0;

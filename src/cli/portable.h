@@ -17,8 +17,8 @@ inline constexpr int kPortableRdbVersion = 10;
 // What it would not understand of a command in a log; empty when it knows it.
 std::string ForeignCommand(commands::Args words);
 
-// Whether it reads a value of this type.
-bool IsPortable(const types::TypeInfo& type);
+// Whether it reads this value: no native type, no times of fields.
+bool IsPortable(const types::Object& value);
 
 // What is written in place of a value it does not read.
 struct Conversion {
@@ -26,7 +26,8 @@ struct Conversion {
   bool empty = false;     // nothing is in it, and Redis has no empty ones: left out
 };
 // Writes the key with the nearest value that Redis has; an association counter becomes a sorted
-// set with the counts of this moment as scores (above 2^53 these are rounded).
+// set with the counts of this moment as scores (above 2^53 these are rounded), a hash with times of
+// fields one without them.
 Conversion WriteConverted(journal::RdbWriter& out, const journal::RdbKey& key,
                           const types::Object& value, int64_t now_ms);
 

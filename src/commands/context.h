@@ -133,6 +133,8 @@ class Context {
   virtual char* OpenString(std::string_view key, size_t size) = 0;
   // The key was changed in place: wakes whoever watches it.
   virtual void Touched(std::string_view key) = 0;
+  // The object at the key has an earlier next_deadline() than before: it is to be visited then.
+  virtual void DeadlineMoved(std::string_view key) { static_cast<void>(key); }
   // True when the key was there.
   virtual bool Delete(std::string_view key) = 0;
   // expire_at may be kNoExpiry (persist). REQUIRES: the key exists.
@@ -173,7 +175,10 @@ class Context {
   virtual void Notify(NotifyClass cls, std::string_view event, std::string_view key) = 0;
   virtual void NotifyIn(int db, NotifyClass cls, std::string_view event, std::string_view key) = 0;
   // What goes to the log instead of the command; may be called several times.
-  virtual void Effect(std::initializer_list<std::string_view> words) = 0;
+  virtual void Effect(Args words) = 0;
+  void Effect(std::initializer_list<std::string_view> words) {
+    Effect(Args(words.begin(), words.size()));
+  }
   // False when nobody reads the log: an effect need not be put into words.
   virtual bool wants_effects() const { return true; }
   // Nothing goes to the log although something changed.
@@ -196,11 +201,20 @@ class Context {
       kNullArray,
       kEmptyArray
     } reply = TimeoutReply::kNullArray;
+    // Run again also when a key is gone (deleted, expired, flushed); otherwise only while it is
+    // there.
+    bool on_deletion = false;
+    // The words to run again instead of the ones that came, with the same keys (XREAD's $ is the id
+    // it was when it began to wait); empty: those.
+    Args args = {};
   };
   virtual void Block(const BlockRequest& request) { static_cast<void>(request); }
   // Set while a handler runs again because this key changed and only this one is locked: it looks
   // at no other, and calls Block again (its place in the line is kept) when there is nothing.
   virtual std::optional<std::string_view> ready_key() const { return std::nullopt; }
+  // The client has waited, and its command is run again: with ready_key(), or, when the command has
+  // more keys than it waits for or its wake_at has come, with all its keys locked.
+  virtual bool runs_again() const { return false; }
 
   // ---- settings a handler may need ----
   virtual const types::CollectionLimits& collection_limits() const {

@@ -72,6 +72,7 @@ struct Restored {
 // False when the bytes are no value of a type that is known here.
 bool Load(Context& context, std::string_view body, Restored* restored) {
   types::Reader in(body);
+  in.set_limits(context.collection_limits());
   const uint8_t type = in.Byte();
   if (!in.ok()) return false;
   if (type == types::kRdbString) {

@@ -16,6 +16,7 @@
 namespace sava::engine {
 
 class RateBucket;
+struct Waiter;
 
 enum ClientFlag : uint32_t {
   kClientMulti = 1U << 0,      // MULTI was called: commands are queued
@@ -29,13 +30,14 @@ enum ClientFlag : uint32_t {
   kClientNoEvict = 1U << 8,
   kClientNoTouch = 1U << 9,
   kClientUnixSocket = 1U << 10,
-  kClientBlocked = 1U << 11,  // waits (WAIT and later the blocking commands)
+  kClientBlocked = 1U << 11,  // waits for an answer (a blocking command, WAIT, SAVE)
   kClientPaused = 1U << 12,   // its next command waits for CLIENT UNPAUSE
   kClientParked = 1U << 13,   // its next command waits for a lock
   kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
   kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
   kClientReplay = 1U << 17,       // runs what was logged: always admitted, never logged again
+  kClientNeverBlocks = 1U << 18,  // blocking commands answer at once
 };
 
 struct QueuedCommand {
@@ -81,6 +83,8 @@ struct Client {
   // What the client is answered when the deadline passes.
   void (*on_timeout)(Client&) = nullptr;
   uint64_t block_token = 0;  // counts how often it was blocked to get an answer by mail
+  std::shared_ptr<Waiter> waiter;  // while it waits for keys
+  int64_t alarm_ms = INT64_MAX;    // where it stands in its lane's alarms
 
   // The limiter's buckets for this client, valid for one configuration (see Limiter::Resolve).
   // Whoever changes `user` sets rate_generation to 0.
@@ -109,6 +113,8 @@ struct Client {
   bool subscribed() const { return subscriptions() + shard_channels.size() > 0; }
   // Waits for something: its further input is left alone.
   bool waiting() const { return has(kClientBlocked | kClientPaused | kClientParked); }
+  // Blocked, and its answer is not on its way.
+  bool blocked() const;
 };
 
 }  // namespace sava::engine

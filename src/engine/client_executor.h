@@ -14,7 +14,10 @@ class ClientExecutor final : public commands::Executor {
  public:
   ClientExecutor(Engine* engine, Lane* lane) : engine_(*engine), lane_(*lane) {}
 
-  void set_client(Client* client) { client_ = client; }
+  void set_client(Client* client) {
+    client_ = client;
+    client->set(kClientNeverBlocks);
+  }
   bool Run(commands::Args args, std::string_view* reply) override;
   bool Look(commands::Args args, std::string_view* reply) override;
   bool RefusedBy(int64_t* limit, int64_t* period_ms) override;

@@ -49,6 +49,8 @@ bool Does(const Client& client, const Command& command, uint32_t flags) {
 Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
     : engine(engine_in), index(lane_index), stats(command_count), rng(base::SecureRandom64()) {
   context = std::make_unique<EngineContext>(this);
+  serving = std::make_unique<EngineContext>(this);
+  stand_in = std::make_unique<Client>();
 }
 
 Lane::~Lane() = default;
@@ -151,6 +153,7 @@ void Engine::BeginBatch(Lane& lane) {
 }
 
 void Engine::EndBatch(Lane& lane) {
+  RunRetries(lane);
   ReleaseHeld(lane);
   if (!lane.in_round && !lane.exclusive) {
     keyspace_.gate().Leave(lane.index);
@@ -378,9 +381,11 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   }
   if (lane.waited_nanos != waited_before) lane.last_ticks = base::Ticks();
   Call(lane, client, *command, request.args, hashes);
+  ServeReady(lane);
   if (!nested) Unlock(lane, set);
   context.DropPrebuilt();
-  FinishReply(client, mark);
+  RunRetries(lane);
+  if (!context.blocked()) FinishReply(client, mark);
   return true;
 }
 
@@ -396,6 +401,10 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
   }
   client.last_command = &command;
   ++client.commands;
+  if (context.blocked()) [[unlikely]] {  // counted when it is answered
+    lane.last_ticks = base::Ticks();
+    return;
+  }
   lane.stats.commands.Add();
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
   stats.calls.Add();
@@ -615,6 +624,7 @@ bool StillWanted(const Client& client, const Message& message) {
 
 bool Engine::ReceiveMail(Lane& lane) {
   bool woken = false;
+  lane.own_mail = false;
   for (Mail& mail : lane.mailbox.Take()) {
     if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
       woken = true;
@@ -624,8 +634,15 @@ bool Engine::ReceiveMail(Lane& lane) {
       if (mail.kind == Mail::Kind::kReply) {
         // It may have given up waiting.
         if (!client.has(kClientBlocked) || client.block_token != mail.token) return;
+        if (client.waiter != nullptr) {  // it is flushed when it goes on
+          Release(lane, client, mail.message->resp2);
+          return;
+        }
         client.set(kClientBlocked, false);
         if (!client.has(kClientReplyOff)) client.out.Append(mail.message->resp2);
+      } else if (mail.kind == Mail::Kind::kAlarm) {
+        if (client.waiter != nullptr && client.block_token == mail.token) Arm(lane, client);
+        return;
       } else if (mail.kind == Mail::Kind::kMessage) {
         const Message& message = *mail.message;
         if (!StillWanted(client, message)) return;
@@ -682,7 +699,13 @@ bool Engine::paused(bool write_command, int64_t now_ms) const {
   return until > now_ms && (write_command || !pause_writes_only_.load(std::memory_order_relaxed));
 }
 
+bool Engine::NeedsResume(const Lane& lane) const {
+  return !lane.waiting.empty() || !lane.resumed.empty() || !lane.leaving.empty() ||
+         (!lane.alarms.empty() && lane.alarms.begin()->first.first <= clock_->WallMillis());
+}
+
 void Engine::ResumeWaiting(Lane& lane) {
+  RingAlarms(lane);
   if (lane.waiting.empty()) return;
   const int64_t now = clock_->WallMillis();
   const int64_t pause_end = pause_until_.load(std::memory_order_relaxed);
@@ -710,7 +733,8 @@ void Engine::ResumeWaiting(Lane& lane) {
 }
 
 int64_t Engine::NextResume(const Lane& lane) const {
-  int64_t next = INT64_MAX;
+  if (lane.own_mail || !lane.resumed.empty() || !lane.leaving.empty()) return 0;
+  int64_t next = lane.alarms.empty() ? INT64_MAX : lane.alarms.begin()->first.first;
   for (const Client* client : lane.waiting) {
     if (!client->waiting()) return 0;
     // Whoever held its stripe has probably lost its core: a millisecond, unless others are ready.
@@ -726,6 +750,10 @@ int64_t Engine::NextResume(const Lane& lane) const {
 
 // ---- clients ----
 
+bool Client::blocked() const {
+  return has(kClientBlocked) && (waiter == nullptr || waiter->waiting());
+}
+
 void Engine::AddClient(Lane& lane, Client& client) {
   client.lane = lane.index;
   lane.clients.emplace(client.id, &client);
@@ -733,6 +761,7 @@ void Engine::AddClient(Lane& lane, Client& client) {
 
 void Engine::RemoveClient(Lane& lane, Client& client) {
   Unwatch(lane, client);
+  ForgetWaiter(lane, client);
   pubsub_->UnsubscribeAll(client);
   if (client.has(kClientMonitor)) monitors_.fetch_sub(1, std::memory_order_relaxed);
   lane.clients.erase(client.id);
@@ -797,9 +826,14 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     if (table == nullptr) continue;
     if (expire) {
       const auto budget = static_cast<size_t>(64 * settings_->active_expire_effort);
-      const size_t looked = table->Expire(lane.now_ms, budget, [&](keyspace::Entry* entry) {
-        context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
-      });
+      const size_t looked = table->Expire(
+          lane.now_ms, budget,
+          [&](keyspace::Entry* entry) {
+            context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
+          },
+          [&](keyspace::Entry* entry) {
+            context.ExpireParts(db, *table, entry, keyspace_.Hash(entry->key()), budget);
+          });
       if (looked >= budget) {
         lane.stats.expire_cycles_capped.Add();
         more = true;
@@ -810,6 +844,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     more = more || moved > 0;
   }
   context.EndUpkeep();
+  ServeReady(lane);
   keyspace_.stripe(stripe).lock.Unlock();
   return more;
 }

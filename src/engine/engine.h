@@ -8,8 +8,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +22,7 @@
 #include "base/rng.h"
 #include "commands/registry.h"
 #include "engine/background.h"
+#include "engine/blocking.h"
 #include "engine/client.h"
 #include "engine/limiter.h"
 #include "engine/mailbox.h"
@@ -61,11 +64,21 @@ struct Lane {
   Mailbox mailbox;
   base::Rng rng;
   std::unique_ptr<EngineContext> context;
+  std::unique_ptr<EngineContext> serving;  // for commands of waiting clients
+  std::unique_ptr<Client> stand_in;        // for those clients: they belong to their own threads
   std::unordered_map<uint64_t, Client*> clients;  // connected here
   std::vector<Client*> to_flush;                  // got output outside their own turn
-  std::vector<Client*> waiting;                   // blocked, paused or parked
+  std::vector<Client*> waiting;                   // blocked (but not for keys), paused or parked
   std::vector<Client*> resumed;                   // may go on: their input is to be looked at
   std::vector<keyspace::Displaced> garbage;       // to be released when no lock is held
+
+  // Clients that wait for keys, see blocking.cc.
+  std::map<std::pair<int64_t, uint64_t>, Client*> alarms;  // by time and id
+  std::vector<WaiterPtr> leaving;                          // claimed, to be taken out of lines
+  std::vector<ReadyKey> ready;   // changed by the command that runs
+  std::vector<Retry> retries;    // to be tried when its locks are given back
+  std::shared_ptr<const Message> served;  // the reply of the waiter just served
+  bool own_mail = false;         // something was posted quietly to this lane's own mailbox
 
   // Buckets of the limiter whose keys are to be written, and when that was last done.
   std::vector<std::shared_ptr<RateBucket>> rate_dirty;
@@ -143,6 +156,8 @@ class Engine {
   bool ReceiveMail(Lane& lane);
   // Resumes clients whose waiting time is over, and parked ones.
   void ResumeWaiting(Lane& lane);
+  // Whether there is something for it to do.
+  bool NeedsResume(const Lane& lane) const;
   // When somebody waiting may go on (Unix ms; 0: at once, INT64_MAX: not by time).
   int64_t NextResume(const Lane& lane) const;
   // Expiry and compaction, a little each time; true when there is more to do soon.
@@ -172,6 +187,12 @@ class Engine {
   void ResetClient(Lane& lane, Client& client);
   void Unwatch(Lane& lane, Client& client);
   void DiscardTransaction(Lane& lane, Client& client);
+  // CLIENT UNBLOCK of a client that waits for keys: false when it does not, or its answer is on its
+  // way. REQUIRES: the gate is closed.
+  bool Unblock(Lane& lane, Client& client, bool with_error);
+  // All data was replaced: everybody who waits for a key is tried. REQUIRES: the gate is closed.
+  void ServeEverybody(Lane& lane);
+  const WaitLines& waits() const { return waits_; }
 
   // Runs `work` alone: nobody else is inside the gate. From a handler or from outside a batch.
   template <typename Work>
@@ -254,6 +275,37 @@ class Engine {
   bool LockOne(Lane& lane, size_t stripe);
   void Unlock(Lane& lane, const LockSet& set);
   void AddKeys(Lane& lane, const commands::Command& command, commands::Args args, LockSet* set);
+  // Without parking; a single stripe does not become the held one.
+  void LockPatiently(Lane& lane, const LockSet& set);
+  void UnlockAll(Lane& lane, const LockSet& set);
+
+  // Clients that wait for keys, see blocking.cc.
+  void Block(Lane& lane, Client& client, const commands::Command& command, commands::Args args,
+             const commands::Context::BlockRequest& request);
+  void Arm(Lane& lane, Client& client);
+  void SetAlarm(Lane& lane, Client& client, int64_t at);
+  void MarkReady(Lane& lane, int db, size_t stripe, std::string_view key, bool gone);
+  void MarkAllReady(Lane& lane, int db, bool gone);
+  // At the end of whatever changed keys, before their locks are given back.
+  void ServeReady(Lane& lane) {
+    if (!lane.ready.empty()) [[unlikely]]
+      ServeReadyKeys(lane);
+  }
+  void ServeReadyKeys(Lane& lane);
+  void ServeLine(Lane& lane, const ReadyKey& key, uint64_t order);
+  Waiter::Taken Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
+  Waiter::Taken TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
+  Waiter::Taken ServeAnyKey(Lane& lane, Waiter& waiter);
+  void RunRetries(Lane& lane);
+  void PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
+              std::shared_ptr<const Message> message);
+  void CountAnswered(Lane& lane, const commands::Command& command, uint64_t nanos,
+                     const protocol::Reply& reply);
+  void Release(Lane& lane, Client& client, std::string_view reply);
+  void LeaveLines(Lane& lane, const Waiter& waiter);
+  void ForgetWaiter(Lane& lane, Client& client);
+  void RingAlarms(Lane& lane);
+  static std::string TimeoutText(const Waiter& waiter);
 
   bool RunOne(Lane& lane, Request& request);
   // The limiter, see limiting.cc.
@@ -319,6 +371,8 @@ class Engine {
   Background background_;
   Host* host_ = nullptr;
   std::atomic<uint64_t> next_client_id_{1};
+  std::atomic<uint64_t> next_waiter_{1};
+  WaitLines waits_;
   std::atomic<int64_t> other_memory_{0};
   std::atomic<int64_t> evicting_bytes_{0};
   std::atomic<int64_t> pause_until_{0};

@@ -40,6 +40,9 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
   dirty_ = 0;
   verbatim_ = true;
+  blocked_ = false;
+  waiter_ = nullptr;
+  ready_key_.reset();
   shown_.clear();
   reply_.set_out(&client.out);
   reply_.set_resp(client.resp);
@@ -141,9 +144,9 @@ void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   ++record_count_;
 }
 
-void EngineContext::Effect(std::initializer_list<std::string_view> words) {
+void EngineContext::Effect(commands::Args words) {
   verbatim_ = false;
-  Propagate({words.begin(), words.size()}, db_);
+  Propagate(words, db_);
 }
 
 // ---- finding ----
@@ -261,6 +264,28 @@ void EngineContext::Discard(const Displaced& displaced) {
 void EngineContext::NoteChange(int db, size_t stripe, std::string_view key) {
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(stripe).watches;
   if (!watches.empty()) watches.Touch(db, key);
+  NoteReady(db, stripe, key, false);
+}
+
+void EngineContext::NoteReady(int db, size_t stripe, std::string_view key, bool gone) {
+  if (!engine_.waits_.any()) [[likely]]
+    return;
+  if (client_ == nullptr || !client_->has(kClientReplay)) {
+    engine_.MarkReady(lane_, db, stripe, key, gone);
+  }
+}
+
+void EngineContext::Block(const BlockRequest& request) {
+  blocked_ = true;
+  if (waiter_ == nullptr) {
+    engine_.Block(lane_, *client_, *command_, args_, request);
+    return;
+  }
+  // It keeps its place and its deadline.
+  const int64_t before = waiter_->wake_at_ms.exchange(request.wake_at_ms);
+  if (request.wake_at_ms != 0 && (before == 0 || request.wake_at_ms < before)) {
+    engine_.PostTo(lane_, *waiter_, Mail::Kind::kAlarm, nullptr);
+  }
 }
 
 void EngineContext::PutValue(int db, std::string_view key, const NewValue& value,
@@ -364,10 +389,16 @@ void EngineContext::Touched(std::string_view key) {
   NoteChange(db_, Keyspace::StripeOf(HashOf(key)), key);
 }
 
+void EngineContext::DeadlineMoved(std::string_view key) {
+  const Located at = Locate(db_, key);
+  if (at.entry != nullptr) at.table->NoteDeadline(at.hash, at.entry);
+}
+
 void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t hash,
                            bool expired) {
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(Keyspace::StripeOf(hash)).watches;
   if (!watches.empty()) watches.Touch(db, key, expired);
+  NoteReady(db, Keyspace::StripeOf(hash), key, true);
   last_key_ = nullptr;
   if (engine_.snapshot_.active()) {
     if (Entry* entry = table.Find(hash, key); entry != nullptr) BeforeChange(table, entry);
@@ -395,6 +426,27 @@ void EngineContext::ExpireKey(int db, Table& table, Entry* entry, uint64_t hash)
   const std::string_view words[] = {"DEL", key};
   Propagate(words, db);
   NotifyIn(db, commands::kNotifyExpired, "expired", key);
+}
+
+void EngineContext::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash,
+                                size_t budget) {
+  BeforeChange(table, entry);
+  const std::string key(entry->key());
+  std::vector<std::string> names;
+  entry->object()->RemoveExpired(now_ms_, budget, &names);
+  const bool empty = entry->object()->size() == 0;
+  if (!empty) table.NoteDeadline(hash, entry);
+  if (names.empty()) return;
+  std::vector<std::string_view> words = {"HDEL", key};
+  words.insert(words.end(), names.begin(), names.end());
+  Propagate(words, db);
+  NotifyIn(db, commands::kNotifyHash, "hexpired", key);
+  if (empty) {
+    Remove(db, table, key, hash, false);
+    NotifyIn(db, commands::kNotifyGeneric, "del", key);
+  } else {
+    NoteChange(db, Keyspace::StripeOf(hash), key);
+  }
 }
 
 void EngineContext::EvictKey(int db, Table& table, Entry* entry, uint64_t hash) {
@@ -457,6 +509,7 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   value.bytes = bytes;
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(from.stripe).watches;
   if (!watches.empty()) watches.Touch(db_, src);
+  NoteReady(db_, from.stripe, src, true);
   last_key_ = nullptr;
   Displaced displaced;
   from.table->Remove(from.hash, src, &displaced);
@@ -513,6 +566,7 @@ int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.
 void EngineContext::Unlock(size_t stripe) {
   if (lane_.exclusive) return;
   EndGroup();
+  engine_.ServeReady(lane_);
   engine_.keyspace_.stripe(stripe).lock.Unlock();
 }
 
@@ -636,6 +690,7 @@ int64_t EngineContext::Flush(int db, bool async) {
   for (int i = db < 0 ? 0 : db; i < (db < 0 ? keyspace.databases() : db + 1); ++i) {
     const auto size = static_cast<int64_t>(keyspace.Size(i));
     TouchAllWatched(i, -1);
+    if (&lane_ != &engine_.house_lane()) engine_.MarkAllReady(lane_, i, true);
     auto detached = keyspace.Detach(i);
     if (engine_.snapshot_.active()) {
       detached = engine_.snapshot_.TakeTables(std::move(detached));
@@ -658,6 +713,8 @@ void EngineContext::SwapDb(int a, int b) {
   TouchAllWatched(a, b);
   TouchAllWatched(b, a);
   engine_.keyspace_.Swap(a, b);
+  engine_.MarkAllReady(lane_, a, false);
+  engine_.MarkAllReady(lane_, b, false);
 }
 
 bool EngineContext::SelectDb(int db) {

@@ -1,6 +1,7 @@
 // EngineContext: Context over the striped keyspace. One per lane, reused for every command.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,14 @@ class EngineContext final : public commands::Context {
   // Copies arguments too large to be copied under a lock. REQUIRES: no lock held, before Begin.
   void PrebuildLarge(commands::Args args);
   void DropPrebuilt();
+  // After Begin: the command of a client that waits, tried again because of `key`, or with all its
+  // locks.
+  void BeginServing(Waiter* waiter, std::optional<std::string_view> key) {
+    waiter_ = waiter;
+    ready_key_ = key;
+  }
+  // Whether the command since Begin has made its client wait.
+  bool blocked() const { return blocked_; }
   // Keeps an argument out of MONITOR and the slow log.
   void Redact(size_t index) {
     if (shown_.empty()) shown_.assign(args_.begin(), args_.end());
@@ -48,6 +57,7 @@ class EngineContext final : public commands::Context {
   char* EditString(std::string_view key, size_t size) override;
   char* OpenString(std::string_view key, size_t size) override;
   void Touched(std::string_view key) override;
+  void DeadlineMoved(std::string_view key) override;
   bool Delete(std::string_view key) override;
   void SetExpiry(std::string_view key, int64_t expire_at) override;
   void SetObject(std::string_view key, std::unique_ptr<types::Object> object,
@@ -74,9 +84,17 @@ class EngineContext final : public commands::Context {
   }
   void NotifyIn(int db, commands::NotifyClass cls, std::string_view event,
                 std::string_view key) override;
-  void Effect(std::initializer_list<std::string_view> words) override;
+  using Context::Effect;
+  void Effect(commands::Args words) override;
   bool wants_effects() const override { return engine_.journal_.enabled(); }
   void NoEffect() override { verbatim_ = false; }
+  bool can_block() const override {
+    return client_ != nullptr &&
+           !client_->has(kClientInExec | kClientReplay | kClientNeverBlocks);
+  }
+  void Block(const BlockRequest& request) override;
+  std::optional<std::string_view> ready_key() const override { return ready_key_; }
+  bool runs_again() const override { return waiter_ != nullptr; }
   int64_t max_string_size() const override;
   const types::CollectionLimits& collection_limits() const override;
   bool lfu_policy() const override;
@@ -88,6 +106,10 @@ class EngineContext final : public commands::Context {
 
   // Removes a key that is past its time, with its notification and log record.
   void ExpireKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
+  // Removes parts of an object that are past their time (fields of a hash), at most `budget`, with
+  // notification and log record, and the key with the last of them.
+  void ExpireParts(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
+                   size_t budget);
   // Removes a key to make room.
   void EvictKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
   // For work outside a command (upkeep, eviction): effects are recorded by EndUpkeep.
@@ -124,6 +146,8 @@ class EngineContext final : public commands::Context {
       engine_.snapshot_.Preserve(table, entry);
   }
   void NoteChange(int db, size_t stripe, std::string_view key);
+  // The key is ready for those who wait for it; gone: because it is there no longer.
+  void NoteReady(int db, size_t stripe, std::string_view key, bool gone);
   void Discard(const keyspace::Displaced& displaced);
   void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
@@ -143,6 +167,9 @@ class EngineContext final : public commands::Context {
   int64_t dirty_ = 0;
   bool verbatim_ = true;
   bool in_group_ = false;
+  bool blocked_ = false;
+  Waiter* waiter_ = nullptr;  // whose command is tried again
+  std::optional<std::string_view> ready_key_;
   std::vector<std::string_view> shown_;  // empty: nothing was redacted
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
   std::string record_;  // effects of this command or group, encoded for the journal

@@ -94,6 +94,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       context.BeginUpkeep();
       context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
       context.EndUpkeep();
+      ServeReady(lane);
       keyspace_.stripe(stripe).lock.Unlock();
       return Evicted::kOne;
     }
@@ -124,6 +125,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
         context.BeginUpkeep();
         context.EvictKey(best.db, *holder, entry, best.hash);
         context.EndUpkeep();
+        ServeReady(lane);
       }
       keyspace_.stripe(home).lock.Unlock();
       if (evict) return Evicted::kOne;

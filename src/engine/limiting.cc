@@ -84,6 +84,7 @@ void Engine::WriteBuckets(Lane& lane) {
         keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket->key()))).lock;
     lock.Lock();
     WriteBucket(lane, *bucket);
+    ServeReady(lane);
     lock.Unlock();
   }
   lane.rate_dirty.clear();

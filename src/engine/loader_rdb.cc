@@ -87,6 +87,7 @@ class LoadingSink final : public journal::RdbSink {
     return base::Error{fmt::format(
         "The RDB file contains module data I can't load: no matching module type '{}'", module)};
   }
+  const types::CollectionLimits& limits() const override { return engine_.settings(); }
   void Finished() override { failure_ = insert_.Finish(); }
   void Progress(uint64_t bytes) override {
     done_ = bytes;

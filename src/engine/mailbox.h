@@ -28,11 +28,12 @@ struct Mail {
     kMessage,  // append to the client's output
     kWake,     // look at the client's flags (killed, resumed)
     kReply,    // the answer of a blocked client, which may then go on
+    kAlarm,    // a blocked client is to be woken earlier than it thinks
   };
   Kind kind = Kind::kMessage;
   uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)
   std::shared_ptr<const Message> message;
-  uint64_t token = 0;  // with kReply: the client's block_token when it was blocked
+  uint64_t token = 0;  // with kReply and kAlarm: the client's block_token when it was blocked
 };
 
 class Mailbox {
@@ -57,6 +58,11 @@ class Mailbox {
     std::vector<Mail> one;
     one.push_back(std::move(mail));
     Post(std::move(one));
+  }
+  // Wakes nobody. REQUIRES: on the thread that takes, which will look before it sleeps.
+  void PostQuietly(Mail mail) {
+    std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(mail));
   }
   std::vector<Mail> Take() {
     std::lock_guard lock(mutex_);

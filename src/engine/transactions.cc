@@ -140,9 +140,11 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     }
     context.EndGroup();
     client.set(kClientInExec, false);
+    ServeReady(lane);
   }
   if (any) Unlock(lane, set);
   context.DropPrebuilt();
+  RunRetries(lane);
   if (monitors_.load(std::memory_order_relaxed) > 0) FeedMonitors(client, args);
   stats.calls.Add();
   lane.stats.commands.Add();

@@ -37,7 +37,9 @@ class RdbFile {
         sink_(sink),
         verify_(verify_checksum),
         undecoded_(sink.wants_undecoded()),
-        in_(file) {}
+        in_(file) {
+    in_.set_limits(sink.limits());
+  }
 
   RdbEnd Read();
 

@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "journal/rdb_format.h"
+#include "types/collection_limits.h"
 #include "types/member_dictionary.h"
 #include "types/object.h"
 #include "types/type_registry.h"
@@ -56,6 +57,8 @@ class RdbSink {
     static_cast<void>(offset), static_cast<void>(dictionary);
     return {};
   }
+  // What collections are measured by when their form is chosen.
+  virtual const types::CollectionLimits& limits() const { return types::kDefaultCollectionLimits; }
   // The reading has ended, well or not.
   virtual void Finished() {}
   // Called now and then: so many bytes are done.

@@ -7,12 +7,14 @@
 #include "base/crc.h"
 #include "base/text.h"
 #include "types/afc.h"
+#include "types/field_expiries.h"
 #include "types/member_dictionary.h"
 
 namespace sava::journal {
 
 RdbWriter::RdbWriter(Sink sink, const Options& options)
     : checksum_(options.checksum),
+      version_10_(options.version_10),
       out_(
           [this, to = std::move(sink)](std::string_view bytes) {
             if (checksum_) crc_ = base::Crc64(crc_, bytes);
@@ -21,7 +23,10 @@ RdbWriter::RdbWriter(Sink sink, const Options& options)
           options.compress) {}
 
 void RdbWriter::Begin(const Origin& origin) {
-  out_.Raw(fmt::format("{}{:04}", kRdbMagic, types::kRdbVersion));
+  // A hash that gets its first time after this is still read by everybody who knows its type.
+  const uint16_t version =
+      types::FieldExpiries::Any() && !version_10_ ? types::kRdbNewestVersion : types::kRdbVersion;
+  out_.Raw(fmt::format("{}{:04}", kRdbMagic, version));
   Aux("redis-ver", origin.redis_version);
   Aux("redis-bits", "64");
   Aux("ctime", base::IntText(origin.ctime_s));
@@ -35,13 +40,21 @@ void RdbWriter::Aux(std::string_view name, std::string_view value) {
   out_.String(value);
 }
 
-void RdbWriter::Dictionary() {
+void RdbWriter::BeginDictionary() {
   out_.Byte(kRdbModuleAux);
   out_.Length(types::Afc::Type().module_id);
   out_.ModuleUnsigned(kRdbAuxBeforeKeys);
-  types::MemberDictionary::Shared().SaveAll(out_);
+  dictionary_.emplace();
+  types::MemberDictionary::Shared().SaveNew(out_, &*dictionary_);
+}
+
+void RdbWriter::Dictionary() {
+  if (!dictionary_) BeginDictionary();
+  types::MemberDictionary::Shared().SaveNew(out_, &*dictionary_);
+  types::MemberDictionary::SaveEnd(out_);
   out_.ModuleEnd();
   out_.set_refers(true);
+  dictionary_.reset();
 }
 
 void RdbWriter::Function(std::string_view code) {

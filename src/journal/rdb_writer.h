@@ -1,15 +1,19 @@
-// RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it. It is told what to write in
-// the order of the file: Begin, [Dictionary], [Function ...], then for each database that has keys
-// SelectDb and its keys, at last End. docs/formats/rdb.md describes the bytes.
+// RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it (12, as Redis 7.4, once fields of
+// hashes have times). It is told what to write in
+// the order of the file: Begin, [BeginDictionary,] [Dictionary], [Function ...], then for each
+// database that has keys SelectDb and its keys, at last End. docs/formats/rdb.md describes the
+// bytes.
 //
 // Bytes reach the sink in pieces of some 64 KB, in order. A sink that cannot keep them remembers
 // that itself: the writer goes on. Nothing here is thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "journal/rdb_format.h"
+#include "types/member_dictionary.h"
 #include "types/object.h"
 #include "types/save.h"
 
@@ -22,6 +26,7 @@ class RdbWriter {
   struct Options {
     bool compress = true;  // rdbcompression
     bool checksum = true;  // rdbchecksum; without, the file ends with zeros
+    bool version_10 = false;  // whatever there is in this process: no times of fields will come
   };
   // What the file says of its writer.
   struct Origin {
@@ -38,6 +43,9 @@ class RdbWriter {
   // The member dictionary; from here on values refer to it. A stock server refuses such a file.
   // REQUIRES: the dictionary is pinned until End, or nobody changes a counter.
   void Dictionary();
+  // Writes most of the dictionary early; Dictionary then adds what has come since. REQUIRES: the
+  // dictionary is pinned from here on.
+  void BeginDictionary();
   // A function library: its source, shebang line included.
   void Function(std::string_view code);
   // `keys` and `expiring` are hints for the reader's tables.
@@ -62,8 +70,10 @@ class RdbWriter {
 
  private:
   bool checksum_;
+  bool version_10_;
   uint64_t crc_ = 0;  // of what the sink got
   types::Writer out_;
+  std::optional<types::MemberDictionary::SavedIds> dictionary_;  // while it is being written
 };
 
 }  // namespace sava::journal

@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kStepEntries = 128;
 constexpr size_t kStepBytes = 64 * 1024;
 constexpr size_t kChunkBytes = 8 * 1024;
+constexpr size_t kPieceBytes = 64 * 1024;
 // Images are fetched from all stripes when there are this many of them.
 constexpr int64_t kDrainAt = 2 << 20;
 constexpr uint32_t kAgeMask = (1U << 24) - 1;
@@ -120,7 +121,15 @@ struct Snapshot::Large {
   std::string key;
   RdbKey about;  // its key is `key`
   uint8_t rdb_type = 0;
-  std::string pieces;  // that have come and wait
+  // Pieces that have come and wait, in blocks that never move: a writer holds its stripe's lock.
+  std::vector<std::string> pieces;
+
+  void Append(std::string_view bytes) {
+    if (pieces.empty() || pieces.back().capacity() - pieces.back().size() < bytes.size()) {
+      pieces.emplace_back().reserve(std::max(bytes.size(), kPieceBytes));
+    }
+    pieces.back().append(bytes);
+  }
 };
 
 // The walker's time inside: the gate and a stripe, or nothing when it is alone anyway.
@@ -278,7 +287,7 @@ void Snapshot::BeginLarge(size_t stripe, int db, const Entry* entry) {
   }
   large->object->BeginCut(
       [this, large](std::string_view bytes) {
-        large->pieces.append(bytes);
+        large->Append(bytes);
         Charge(static_cast<int64_t>(bytes.size()));
       },
       refers_);
@@ -414,7 +423,7 @@ void Snapshot::DrainLarge(RdbWriter& out, bool exclusive) {
 void Snapshot::WriteLarge(RdbWriter& out, Large& large, bool exclusive) {
   types::Writer* value = nullptr;
   for (bool done = false; !done;) {
-    std::string pieces;
+    std::vector<std::string> pieces;
     std::unique_ptr<types::Object> orphan;
     const size_t stripe = large.stripe;
     {
@@ -433,13 +442,13 @@ void Snapshot::WriteLarge(RdbWriter& out, Large& large, bool exclusive) {
         large_.erase(large.object);
       }
     }
-    Charge(-static_cast<int64_t>(pieces.size()));
+    for (const std::string& piece : pieces) Charge(-static_cast<int64_t>(piece.size()));
     if (aborted()) continue;
     if (value == nullptr) {
       Select(out, large.db);
       value = &out.OpenValue(large.about, large.rdb_type);
     }
-    value->Raw(pieces);
+    for (const std::string& piece : pieces) value->Raw(piece);
   }
 }
 

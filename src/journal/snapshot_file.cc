@@ -73,6 +73,23 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+// Many members are in the file before the cut: writers hand over images only for the time that the
+// rest takes.
+void BeginSnapshot(Snapshot& snapshot, const SnapshotFile& file, Output& output,
+                   RdbWriter& writer) {
+  auto& members = types::MemberDictionary::Shared();
+  bool early = false;
+  if (file.begin) {
+    members.Pin();
+    early = members.size() > 0;
+    if (early) writer.BeginDictionary();
+    file.begin();
+    members.Unpin();
+    if (output.error()) snapshot.Abort();
+  }
+  if (early || (snapshot.refers() && !snapshot.aborted())) writer.Dictionary();
+}
+
 }  // namespace
 
 base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile& file,
@@ -81,7 +98,7 @@ base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile&
   const bool opened = output.opened();
   RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
   writer.Begin(file.origin);
-  if (snapshot.refers() && !snapshot.aborted()) writer.Dictionary();
+  BeginSnapshot(snapshot, file, output, writer);
   const bool whole = snapshot.Walk(writer, exclusive);
   if (whole) {
     writer.End();

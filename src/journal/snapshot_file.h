@@ -1,8 +1,9 @@
-// WriteSnapshotFile: writes a snapshot that has begun as an RDB file, so that a crash or a failure
+// WriteSnapshotFile: writes a snapshot as an RDB file, so that a crash or a failure
 // leaves the last good file: a temporary file, fsync, rename, fsync of the directory.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -19,10 +20,13 @@ struct SnapshotFile {
   RdbWriter::Options options;
   RdbWriter::Origin origin;
   uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
+  // Begins the snapshot, once everything is written that need not be of the same instant; it is
+  // called in any case. Empty: it has begun.
+  std::function<void()> begin;
 };
 
 // Returns the file's size. When it fails the temporary file is gone, and the snapshot is over.
-// REQUIRES: snapshot.Begin was called. On the walker's thread; with `exclusive` the caller holds
+// On the walker's thread; with `exclusive` the caller holds
 // the gate closed.
 base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile& file,
                                          bool exclusive);

@@ -578,6 +578,7 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
       CountExpiring(1);
       NoteExpiry(hash, entry, -1);
     }
+    if (value.kind == Kind::kObject) NoteDeadline(hash, entry);
     Settle();
     return entry;
   }
@@ -606,6 +607,7 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
   }
   if ((old_expiry >= 0) != (expire_at >= 0)) CountExpiring(expire_at >= 0 ? 1 : -1);
   if (expire_at >= 0) NoteExpiry(hash, entry, old_expiry);
+  if (value.kind == Kind::kObject) NoteDeadline(hash, entry);
   Settle();
   return entry;
 }
@@ -734,7 +736,20 @@ void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   if (wheel_->size() > 2 * expiring() + 4096) sweeping_ = true;
 }
 
-size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire) {
+// Items of objects have the tag of the last note in the bits above a key's tag, which are zero
+// in items of keys.
+void Table::NoteDeadline(uint64_t hash, Entry* entry) {
+  types::Object* object = entry->object();
+  const int64_t at = object->next_deadline();
+  if (at < 0) return;
+  if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
+  const auto tag = static_cast<uint8_t>(object->deadline_tag() % 7 + 1);
+  object->set_deadline_tag(tag);
+  wheel_->Add((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
+}
+
+size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
+                     const std::function<void(Entry*)>& visit) {
   wheel_start_ = now_ms;
   if (wheel_ == nullptr) return 0;
   // A due item's keys expire, or are filed again with their true time, once.
@@ -743,6 +758,17 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
     const size_t found = FindByItem(item, entries, 8);
     for (size_t i = 0; i < found; ++i) {
       Entry* entry = entries[i];
+      if (const uint64_t tag = item >> 4 & 7; tag != 0) {
+        if (entry->kind() != Kind::kObject || entry->object()->deadline_tag() != tag) continue;
+        const int64_t at = entry->object()->next_deadline();
+        if (at < 0) continue;
+        if (at < now_ms && visit) {
+          visit(entry);
+        } else {
+          wheel_->Add(item, at);
+        }
+        continue;
+      }
       if (!entry->has(kHasExpiry) || entry->wheel_tag() != (item & 15)) continue;
       if (entry->expire_at() < now_ms) {
         expire(entry);

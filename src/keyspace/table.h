@@ -113,8 +113,12 @@ class Table {
   size_t SampleExpiring(base::Rng& rng, Entry** out, size_t max) const;
 
   // Takes at most `budget` due wheel items; `expire` is called for each entry past its time and
-  // must remove it. Returns how many items were looked at.
-  size_t Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire);
+  // must remove it; `visit` for each whose object has parts past their time: it removes some, and
+  // calls NoteDeadline or removes the entry. Returns how many items were looked at.
+  size_t Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
+                const std::function<void(Entry*)>& visit = nullptr);
+  // The entry's object wants to be visited at its next_deadline(). Put does this itself.
+  void NoteDeadline(uint64_t hash, Entry* entry);
   // Moves entries off a sparse page, if there is one; returns how many were moved.
   size_t Compact();
 

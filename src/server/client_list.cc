@@ -18,7 +18,7 @@ std::string FlagLetters(const Client& client) {
       {'O', client.has(engine::kClientMonitor)},
       {'P', client.subscribed()},
       {'x', client.has(engine::kClientMulti)},
-      {'b', client.has(engine::kClientBlocked)},
+      {'b', client.blocked()},
       {'d', client.watcher.dirty.load(std::memory_order_relaxed)},
       {'c', client.has(engine::kClientCloseAfterReply)},
       {'A', client.has(engine::kClientCloseNow)},

@@ -178,11 +178,14 @@ void Unblock(Context& ctx) {
   if (!ctx.IntArg(2, &id)) return;
   bool found = false;
   Server::Of(ctx).ForEachClient([&](Client& client) {
-    // Who waits for a save or the end of the server has nothing to be answered with in between.
-    if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked) ||
-        client.on_timeout == nullptr) {
+    if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked)) return;
+    if (client.waiter != nullptr) {
+      EngineContext& ec = EngineContext::Of(ctx);
+      found = ec.engine().Unblock(ec.lane(), client, error);
       return;
     }
+    // Who waits for a save or the end of the server has nothing to be answered with in between.
+    if (client.on_timeout == nullptr) return;
     found = true;
     EndWaiting(EngineContext::Of(ctx).engine(), client, error);
   });

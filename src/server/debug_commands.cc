@@ -194,13 +194,17 @@ void PackedThreshold(Context& ctx) {
   ctx.reply().Ok();
 }
 
-// No value is kept in these forms yet.
-void WrongForm(Context& ctx, std::string_view error) {
-  if (!ctx.Exists(ctx.arg(2))) return ctx.Error(commands::errors::kNoSuchKey);
-  ctx.Error(error);
+// Answers as if it had printed a value of this encoding.
+void Printed(Context& ctx, std::string_view encoding, std::string_view name) {
+  const Value value = ctx.Find(ctx.arg(2), Access::kPeek);
+  if (!value) return ctx.Error(commands::errors::kNoSuchKey);
+  if (Encoding(value) != encoding) {
+    return ctx.Error(fmt::format("ERR Not a {} encoded object.", encoding));
+  }
+  ctx.reply().Simple(fmt::format("{} structure printed on stdout", name));
 }
-void Listpack(Context& ctx) { WrongForm(ctx, "ERR Not a listpack encoded object."); }
-void Quicklist(Context& ctx) { WrongForm(ctx, "ERR Not a quicklist encoded object."); }
+void Listpack(Context& ctx) { Printed(ctx, "listpack", "Listpack"); }
+void Quicklist(Context& ctx) { Printed(ctx, "quicklist", "Quicklist"); }
 
 // Answered when the keeper has done it; inside EXEC nobody could wait.
 bool MayWait(Context& ctx) {
@@ -255,7 +259,7 @@ constexpr Subcommand kSubcommands[] = {
     {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
     {"HELP", 2, 2, Help, false, "", "Shows this help."},
     {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
-    {"LISTPACK", 3, 3, Listpack, true, "<key>", "Describes a packed list, if the key is one."},
+    {"LISTPACK", 3, 3, Listpack, true, "<key>", "Tells whether Redis would keep a value as a listpack."},
     {"LOADAOF", 2, 2, LoadAof, false, "", "Empties the databases and loads the append-only log."},
     {"LOG", 3, 3, Log, false, "<message>", "Writes a line to the server's log."},
     {"OBJECT", 3, 3, Object, true, "<key>", "Describes how a value is kept."},
@@ -264,7 +268,7 @@ constexpr Subcommand kSubcommands[] = {
     {"PROTOCOL", 3, 3, Protocol, false, "<type>",
      "Replies with a value of a type: string, integer, double, bignum, null, array, set, map, "
      "attrib, push, verbatim, true, false."},
-    {"QUICKLIST", 3, 4, Quicklist, true, "<key>", "Describes a linked list, if the key is one."},
+    {"QUICKLIST", 3, 4, Quicklist, true, "<key>", "Tells whether Redis would keep a list as a quicklist."},
     {"QUICKLIST-PACKED-THRESHOLD", 3, 3, PackedThreshold, false, "<size>", "Does nothing."},
     {"RELOAD", 2, kAny, Reload, false, "[<option> ...]",
      "Saves a snapshot and loads it again. NOSAVE: loads the one there is; NOFLUSH, MERGE: without "

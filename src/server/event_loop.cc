@@ -349,7 +349,7 @@ void EventLoop::AfterRound() {
   if (http_.has_more()) http_.Continue();
   DeliverMail();
   TakeArrivals();
-  if (!lane_.waiting.empty()) Resume();
+  if (engine_.NeedsResume(lane_)) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
   if (now >= next_upkeep_ms_) {
     const bool more = engine_.Upkeep(lane_);

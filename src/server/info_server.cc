@@ -89,7 +89,7 @@ void ClientsSection(Writer& out) {
   size_t longest_output = 0;
   if (out.lane.exclusive) {
     out.server.ForEachClient([&](const engine::Client& client) {
-      if (client.has(engine::kClientBlocked)) {
+      if (client.blocked()) {
         ++blocked;
         if (client.block_deadline_ms != 0) ++with_deadline;
       }
@@ -105,7 +105,8 @@ void ClientsSection(Writer& out) {
   out.Field("blocked_clients", blocked);
   out.Field("tracking_clients", 0);
   out.Field("clients_in_timeout_table", with_deadline);
-  out.Fields({"total_blocking_keys", "total_blocking_keys_on_nokey"}, "0");
+  out.Field("total_blocking_keys", out.engine.waits().keys());
+  out.Field("total_blocking_keys_on_nokey", out.engine.waits().keys_on_deletion());
 }
 
 void ReplicationSection(Writer& out) {

@@ -292,6 +292,13 @@ engine::Settings Persistence::SettingsNow() {
   return copy;
 }
 
+Persistence::Cut Persistence::BeforeCut(bool for_log) {
+  Cut cut;
+  cut.settings = SettingsNow();
+  cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log};
+  return cut;
+}
+
 Persistence::Cut Persistence::BeginCut(bool for_log) {
   Cut cut;
   const int64_t now_ms = engine_.clock().WallMillis();
@@ -300,11 +307,14 @@ Persistence::Cut Persistence::BeginCut(bool for_log) {
   cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log};
   flushed_.store(false);
   engine_.snapshot().Begin(SnapshotOptions(cut.settings, now_ms, for_log));
+  // Whoever wanted it to end may have asked before it began.
+  if (giving_up_.load()) GiveUp();
   return cut;
 }
 
 base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& temporary,
-                                             const std::string& path, bool exclusive) {
+                                             const std::string& path, bool exclusive,
+                                             const std::function<void()>& begin) {
   journal::SnapshotFile file;
   file.files = &files_;
   file.temporary = temporary;
@@ -312,10 +322,9 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
   file.max_rate = exclusive ? 0 : cut.settings.save_max_rate;
+  file.begin = begin;
   const bool hold = cut.settings.no_appendfsync_on_rewrite && log_ != nullptr;
   if (hold) log_->set_hold_sync(true);
-  // Whoever wanted it to end may have asked before it began.
-  if (giving_up_.load()) GiveUp();
   auto written = WriteSnapshotFile(engine_.snapshot(), file, exclusive);
   if (hold) log_->set_hold_sync(false);
   return written;
@@ -330,11 +339,11 @@ base::Status Persistence::SaveSnapshot(bool background) {
     std::lock_guard lock(mutex_);
     figures_.last_save_try_s = start;
   }
-  Cut cut;
-  engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(false); });
-  const std::string& dir = cut.settings.dir;
-  const auto written = WriteCut(cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())),
-                                PathIn(dir, cut.settings.dbfilename), false);
+  Cut cut = BeforeCut(false);
+  const std::string dir = cut.settings.dir;
+  const auto written = WriteCut(
+      cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())), PathIn(dir, cut.settings.dbfilename),
+      false, [&] { engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(false); }); });
   base::Status status = written ? base::Status() : base::Error{written.error()};
   NoteSave(status, cut, start, background);
   return status;
@@ -380,19 +389,20 @@ base::Status Persistence::Rewrite() {
   if (const base::Status status = log_->PrepareSwitch(); !status) {
     spdlog::warn("Preparing an AOF increment: {}", status.error());
   }
-  Cut cut;
-  engine_.Exclusively(engine_.house_lane(), [&] {
-    cut = BeginCut(true);
-    log_->SwitchAt(engine_.journal().next_ticket());
+  Cut cut = BeforeCut(true);
+  base::Status status = WriteBase(cut, [&] {
+    engine_.Exclusively(engine_.house_lane(), [&] {
+      cut = BeginCut(true);
+      log_->SwitchAt(engine_.journal().next_ticket());
+    });
   });
-  base::Status status = WriteBase(cut);
   NoteRewrite(status, start);
   return status;
 }
 
 // The cut becomes the log's base.
-base::Status Persistence::WriteBase(const Cut& cut) {
-  const auto written = WriteCut(cut, log_->TemporaryBase(), "", false);
+base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>& begin) {
+  const auto written = WriteCut(cut, log_->TemporaryBase(), "", false, begin);
   if (!written) {
     log_->AbortRewrite();
     return base::Error{written.error()};

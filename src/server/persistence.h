@@ -161,14 +161,18 @@ class Persistence {
 
   engine::Settings SettingsNow();
   // REQUIRES: the gate is closed.
+  // What is known before the cut; then the cut itself, with the gate closed.
+  Cut BeforeCut(bool for_log);
   Cut BeginCut(bool for_log);
+  // With `begin` the cut is made on the way: `cut` then has only its settings and origin before.
   base::Result<uint64_t> WriteCut(const Cut& cut, const std::string& temporary,
-                                  const std::string& path, bool exclusive);
+                                  const std::string& path, bool exclusive,
+                                  const std::function<void()>& begin = {});
 
   base::Status SaveSnapshot(bool background);
   void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
   base::Status Rewrite();
-  base::Status WriteBase(const Cut& cut);
+  base::Status WriteBase(const Cut& cut, const std::function<void()>& begin = {});
   base::Status WriteLoneBase();
   void NoteRewrite(const base::Status& status, int64_t start_s);
   base::Status PrepareNow(const Ending& ending);

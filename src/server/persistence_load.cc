@@ -292,6 +292,7 @@ std::string Persistence::ReloadNow(uint32_t options) {
       return;
     }
     spdlog::warn("DB reloaded by DEBUG RELOAD");
+    engine_.ServeEverybody(engine_.house_lane());
     // The log does not know of what came in besides itself, nor of keys that were left out because
     // their time had come.
     if (log_ != nullptr) static_cast<void>(StartRewrite(true));
@@ -324,6 +325,7 @@ std::string Persistence::LoadAofNow() {
       return;
     }
     spdlog::warn("Append Only File loaded by DEBUG LOADAOF");
+    engine_.ServeEverybody(engine_.house_lane());
   });
   return reply;
 }

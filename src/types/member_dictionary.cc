@@ -393,8 +393,9 @@ size_t MemberDictionary::bytes() const {
 
 // Module items: for each shard a string of records behind varint ids, in chunks; an empty string
 // ends the list.
-void MemberDictionary::SaveAll(Writer& out) const {
+void MemberDictionary::SaveNew(Writer& out, SavedIds* saved) const {
   constexpr size_t kChunkBytes = 64 << 10;
+  saved->resize(kShards);
   std::string chunk;
   std::vector<uint32_t> indexes;
   for (size_t i = 0; i < kShards; ++i) {
@@ -407,6 +408,10 @@ void MemberDictionary::SaveAll(Writer& out) const {
     for (const uint32_t entry : indexes) {
       if (entry == 0) continue;
       const uint32_t index = Shard::IndexIn(entry);
+      std::vector<bool>& known = (*saved)[i];
+      if (known.size() <= index) known.resize(std::max<size_t>(index + 1, indexes.size()));
+      if (known[index]) continue;
+      known[index] = true;
       const KeptMember member = shard.RecordAt(index)->Get();
       base::AppendVarint(&chunk, (uint64_t{index} << kShardBits) | i);
       const size_t at = chunk.size();
@@ -418,7 +423,14 @@ void MemberDictionary::SaveAll(Writer& out) const {
     }
   }
   if (!chunk.empty()) out.ModuleString(chunk);
-  out.ModuleString({});
+}
+
+void MemberDictionary::SaveEnd(Writer& out) { out.ModuleString({}); }
+
+void MemberDictionary::SaveAll(Writer& out) const {
+  SavedIds saved;
+  SaveNew(out, &saved);
+  SaveEnd(out);
 }
 
 bool SavedDictionary::Load(Reader& in) {

@@ -65,7 +65,11 @@ class MemberDictionary {
   size_t size() const;
   size_t bytes() const;
 
-  // All members with their ids, for files whose values refer to them.
+  // All members with their ids, for files whose values refer to them: SaveNew as often as wanted,
+  // each time what has come since (`saved` is kept by the caller), and the end.
+  using SavedIds = std::vector<std::vector<bool>>;
+  void SaveNew(Writer& out, SavedIds* saved) const;
+  static void SaveEnd(Writer& out);
   void SaveAll(Writer& out) const;
 
  private:
@@ -97,7 +101,7 @@ class SavedDictionary {
   SavedDictionary(const SavedDictionary&) = delete;
   SavedDictionary& operator=(const SavedDictionary&) = delete;
 
-  // What SaveAll wrote; false when it is damaged.
+  // What SaveNew and SaveEnd wrote; false when it is damaged.
   bool Load(Reader& in);
   // kNone when the file did not name it.
   MemberDictionary::Id Find(uint64_t saved) const {

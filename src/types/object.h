@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sava::types {
 
@@ -52,6 +53,19 @@ class Object {
   virtual void Save(Writer& out) const = 0;
   // Calls `add` for every element in a canonical form: equal values give equal calls.
   virtual void Digest(const std::function<void(std::string_view)>& add) const = 0;
+
+  // ---- parts that go by themselves ----
+  // When (Unix ms) a part of it is past its time and it wants to be visited; -1: never.
+  virtual int64_t next_deadline() const { return -1; }
+  // Removes parts that are past their time, looking at no more than `budget`, and appends their
+  // names. True when there may be more.
+  virtual bool RemoveExpired(int64_t now, size_t budget, std::vector<std::string>* names) {
+    static_cast<void>(now), static_cast<void>(budget), static_cast<void>(names);
+    return false;
+  }
+  // Which of the keyspace's notes to visit it is the valid one: 1 … 7, changed with every note.
+  virtual uint8_t deadline_tag() const { return 0; }
+  virtual void set_deadline_tag(uint8_t tag) { static_cast<void>(tag); }
 
   // ---- saving a large value while it changes ----
   // Whether it is to be saved in pieces rather than by Save.

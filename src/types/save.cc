@@ -358,7 +358,9 @@ void Reader::SkipModule() {
 // ---- the seal of DUMP ----
 
 void SealDump(std::string* body) {
-  body->append(BytesOf(kRdbVersion));
+  const auto type = static_cast<uint8_t>(body->empty() ? 0 : body->front());
+  const bool newer = type >= kRdbFirstTimedHash && type <= kRdbLastTimedHash;
+  body->append(BytesOf(newer ? kRdbNewestVersion : kRdbVersion));
   const uint64_t crc = base::Crc64(0, *body);
   body->append(BytesOf(crc));
 }

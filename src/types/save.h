@@ -30,6 +30,9 @@ inline constexpr uint8_t kRdbModule = 7;
 // The version DUMP writes (Redis 7.0), and the newest whose payloads are understood.
 inline constexpr uint16_t kRdbVersion = 10;
 inline constexpr uint16_t kRdbNewestVersion = 12;
+// Hashes whose fields have times, which only the newest version knows.
+inline constexpr uint8_t kRdbFirstTimedHash = 22;
+inline constexpr uint8_t kRdbLastTimedHash = 25;
 
 enum class ModuleOpcode : uint8_t {
   kEnd = 0,

@@ -6,8 +6,14 @@
 #include "types/bloom.h"
 #include "types/count_min.h"
 #include "types/cuckoo.h"
+#include "types/frontier.h"
+#include "types/hash.h"
+#include "types/list.h"
 #include "types/save.h"
+#include "types/set.h"
 #include "types/simhash.h"
+#include "types/sorted_set.h"
+#include "types/stream.h"
 #include "types/top_k.h"
 
 namespace sava::types {
@@ -58,6 +64,12 @@ const TypeRegistry& AllTypes() {
     static_cast<void>(all.Add(SimHash::Type()));
     static_cast<void>(all.Add(Bloom::Type()));
     static_cast<void>(all.Add(Cuckoo::Type()));
+    static_cast<void>(all.Add(Frontier::Type()));
+    static_cast<void>(all.Add(List::Type()));
+    static_cast<void>(all.Add(Set::Type()));
+    static_cast<void>(all.Add(Hash::Type()));
+    static_cast<void>(all.Add(Stream::Type()));
+    static_cast<void>(all.Add(SortedSet::Type()));
     return all;
   }();
   return registry;

@@ -145,7 +145,8 @@ def keys_of(client):
 
 
 def contents(server, prefix=b""):
-    """{(database, key): (value, expiry)}; a counter's value is {member: count}."""
+    """{(database, key): (value, expiry)}; a counter's value is {member: count}, what a collection's
+    is, `collection` says."""
     found = {}
     with server.client(timeout=60 * SLOW) as client:
         for db in databases(client):
@@ -157,10 +158,73 @@ def contents(server, prefix=b""):
                 replies = client.pipeline(asked)
                 for key, value, expiry in zip(part, replies[::2], replies[1::2]):
                     if resp.is_error(value, "WRONGTYPE"):
-                        value = counts(client, key)
+                        value = collection(client, key)
                     if not resp.is_null(value):
                         found[db, key] = (value, expiry)
     return found
+
+
+def collection(client, key):
+    """A value that is no string: tuples where order counts, else dictionaries and sets."""
+    kind = bytes(client.call("TYPE", key))
+    if kind == b"list":
+        return tuple(client.call("LRANGE", key, "0", "-1"))
+    if kind == b"set":
+        return frozenset(client.call("SMEMBERS", key))
+    if kind in (b"hash", b"zset"):
+        words = ("HGETALL", key) if kind == b"hash" else ("ZRANGE", key, "0", "-1", "WITHSCORES")
+        flat = client.call(*words)
+        return dict(zip(flat[::2], flat[1::2]))
+    if kind == b"stream":
+        return tuple((entry[0], *entry[1]) for entry in client.call("XRANGE", key, "-", "+"))
+    if kind in SKETCHES:
+        return SKETCHES[kind](client, key)
+    return counts(client, key)
+
+
+# Filters and sketches are asked for the few items that the clients below give them: few enough for
+# every answer to be exact.
+ITEMS = tuple(b"item:%d" % i for i in range(12))
+
+
+def listed(command):
+    def ask(client, key):
+        answers = client.call(command, key, *ITEMS)
+        return frozenset(item for item, answer in zip(ITEMS, answers) if answer == 1)
+
+    return ask
+
+
+def counted(command):
+    def ask(client, key):
+        answers = client.call(command, key, *ITEMS)
+        return {item: answer for item, answer in zip(ITEMS, answers) if answer != 0}
+
+    return ask
+
+
+def fingerprints(client, key):
+    found = {item: client.call("SIMHASH.GET", key, item) for item in ITEMS}
+    return {item: bytes(value) for item, value in found.items() if not resp.is_null(value)}
+
+
+def frontier(client, key):
+    """(URLs queued, {leased URL: when its lease ends}, leases given so far)"""
+    _, entries = client.call("FR.EXPORT", key, "0", "COUNT", "100000")
+    leases = {entry[0]: entry[2] for entry in entries if entry[1] == b"leased"}
+    stats = client.call("FR.STATS", key)
+    served = dict(zip(stats[::2], stats[1::2]))[b"served"]
+    return (tuple(client.call("FR.PEEK", key, "h")), tuple(sorted(leases.items())), served)
+
+
+SKETCHES = {
+    b"MBbloom--": listed("BF.MEXISTS"),
+    b"MBbloomCF": listed("CF.MEXISTS"),
+    b"CMSk-TYPE": counted("CMS.QUERY"),
+    b"TopK-TYPE": counted("TOPK.COUNT"),
+    b"simhash": fingerprints,
+    b"frontier": frontier,
+}
 
 
 def counts(client, key):
@@ -322,9 +386,11 @@ class Ledger:
     def next(self, rng):
         kinds = [self.counter, self.counter, self.plain, self.plain, self.timed, self.several]
         kinds += [self.editing, self.removal, self.renaming, self.copying, self.together]
-        kinds += [self.transfer, self.passing]
+        kinds += [self.transfer, self.passing, self.queue, self.fields, self.members, self.scores]
+        kinds += [self.entries]
         if self.native:
-            kinds += [self.association, self.association, self.limit]
+            kinds += [self.association, self.association, self.limit, self.filter, self.sketch]
+            kinds += [self.document, self.crawl, self.crawl]
         operation = rng.choice(kinds)(rng)
         self.apply(operation)
         return operation
@@ -406,6 +472,41 @@ class Ledger:
         amount = b"%d" % rng.randint(1, 20)
         return ((b"MULTI",), (b"DECRBY", source, amount), (b"INCRBY", target, amount), (b"EXEC",))
 
+    def queue(self, rng):
+        key = self.key(b"l", rng, 3)
+        kind = rng.randrange(5)
+        if kind == 0:
+            return ((rng.choice((b"LPOP", b"RPOP")), key),)
+        if kind == 1:
+            return ((b"LMOVE", key, self.key(b"l", rng, 3), b"LEFT", b"RIGHT"),)
+        values = [self.value(rng)[:100] for _ in range(rng.choice((1, 1, 3)))]
+        return ((rng.choice((b"RPUSH", b"LPUSH")), key, *values),)
+
+    def fields(self, rng):
+        key, field = self.key(b"h", rng, 3), b"f%d" % rng.randrange(200)
+        if rng.random() < 0.3:
+            return ((b"HDEL", key, field),)
+        return ((b"HSET", key, field, self.value(rng)[:100], b"n", b"%d" % rng.randrange(100)),)
+
+    def members(self, rng):
+        key, member = self.key(b"e", rng, 3), b"%d" % rng.randrange(1000)
+        if rng.random() < 0.3:
+            return ((b"SREM", key, member),)
+        return ((b"SADD", key, member, rng.choice((b"word", member))),)
+
+    def scores(self, rng):
+        key, member = self.key(b"z", rng, 3), b"m%d" % rng.randrange(300)
+        if rng.random() < 0.3:
+            return ((b"ZREM", key, member),)
+        return ((b"ZINCRBY", key, b"%d" % rng.randrange(-5, 9), member),)
+
+    def entries(self, rng):
+        key = self.key(b"x", rng, 3)
+        value = self.state.get((0, key), ((),))[0]
+        last = int(value[-1][0].split(b"-")[0]) if value else 0
+        words = (b"%d-0" % (last + 1), b"field", self.value(rng)[:100])
+        return ((b"XADD", key, b"MAXLEN", b"40", *words),)
+
     def association(self, rng):
         members = [b"member:%d" % int(rng.random() ** 2 * 400) for _ in range(rng.choice((1, 3)))]
         return ((b"AFC.ADD", self.key(b"a", rng, 3), *members),)
@@ -414,6 +515,46 @@ class Ledger:
         key = self.key(b"rl", rng, 3)
         now = b"%d" % self.bucket_time
         return ((b"RL.TAKE", key, b"WINDOW", b"%d" % LIMIT, b"%d" % (4 * HOUR_MS), b"NOW", now),)
+
+    def filter(self, rng):
+        item = rng.choice(ITEMS)
+        if rng.random() < 0.4:
+            return ((b"BF.ADD", self.key(b"bf", rng, 3), item),)
+        key = self.key(b"cf", rng, 3)
+        if item in self.state.get((0, key), ((),))[0]:
+            return ((b"CF.DEL", key, item),)
+        return ((b"CF.ADD", key, item),)
+
+    def sketch(self, rng):
+        name, words, add = rng.choice((
+            (b"cm", (b"CMS.INITBYDIM", b"5000", b"5"), b"CMS.INCRBY"),
+            (b"top", (b"TOPK.RESERVE", b"20"), b"TOPK.INCRBY"),
+        ))
+        key = self.key(b"s" + name, rng, 2)
+        if (0, key) not in self.state:
+            return ((words[0], key, *words[1:]),)
+        return ((add, key, rng.choice(ITEMS), b"%d" % rng.randint(1, 9)),)
+
+    def document(self, rng):
+        key, item = self.key(b"sim", rng, 2), rng.choice(ITEMS)
+        if rng.random() < 0.3:
+            return ((b"SIMHASH.REM", key, item),)
+        return ((b"SIMHASH.ADD", key, item, b"HASH", b"%016x" % rng.getrandbits(64)),)
+
+    def crawl(self, rng):
+        """Of one host; every lease ends at a time of its own."""
+        key, now = self.key(b"fr", rng, 2), b"%d" % self.bucket_time
+        queued, leases, served = self.state.get((0, key), (((), (), 0),))[0]
+        kind = rng.randrange(4)
+        if kind == 0 and queued:
+            lease = b"%d" % (4 * HOUR_MS + served)
+            return ((b"FR.NEXT", key, b"1", b"LEASE", lease, b"NOW", now),)
+        if kind == 1 and leases:
+            end = rng.choice(leases)[1]
+            number = end - self.bucket_time - 4 * HOUR_MS + 1
+            return ((b"FR.ACK", key, b"%d" % number, b"NOW", now),)
+        urls = [b"http://h/%d" % rng.randrange(300) for _ in range(rng.choice((1, 5)))]
+        return ((b"FR.ADD", key, b"NOW", now, *urls),)
 
     # What that makes of the keys.
 
@@ -479,6 +620,96 @@ class Ledger:
 
     def do_copy(self, source, target, _db, db, _replace):
         self.state[int(db), target] = self.state[self.db, source]
+
+    def keep(self, key, value):
+        """An empty collection is none."""
+        if value:
+            self.put(key, value, self.get(key)[1])
+        else:
+            self.state.pop((self.db, key), None)
+
+    def do_rpush(self, key, *values):
+        self.keep(key, self.get(key, ())[0] + values)
+
+    def do_lpush(self, key, *values):
+        self.keep(key, values[::-1] + self.get(key, ())[0])
+
+    def do_lpop(self, key):
+        self.keep(key, self.get(key, ())[0][1:])
+
+    def do_rpop(self, key):
+        self.keep(key, self.get(key, ())[0][:-1])
+
+    def do_lmove(self, source, target, _from, _to):
+        values = self.get(source, ())[0]
+        if values:
+            self.keep(source, values[1:])
+            self.do_rpush(target, values[0])
+
+    def do_hset(self, key, *words):
+        self.keep(key, {**self.get(key, {})[0], **dict(zip(words[::2], words[1::2]))})
+
+    def do_hdel(self, key, field):
+        self.keep(key, {name: v for name, v in self.get(key, {})[0].items() if name != field})
+
+    do_zrem = do_hdel
+
+    def do_sadd(self, key, *members):
+        self.keep(key, self.get(key, frozenset())[0] | set(members))
+
+    def do_srem(self, key, member):
+        self.keep(key, self.get(key, frozenset())[0] - {member})
+
+    def do_zincrby(self, key, amount, member):
+        value = dict(self.get(key, {})[0])
+        value[member] = b"%d" % (int(value.get(member, b"0")) + int(amount))
+        self.keep(key, value)
+
+    def do_xadd(self, key, _maxlen, most, *words):
+        self.keep(key, (self.get(key, ())[0] + (words,))[-int(most) :])
+
+    def do_bf_add(self, key, item):
+        self.put(key, self.get(key, frozenset())[0] | {item})
+
+    do_cf_add = do_bf_add
+
+    def do_cf_del(self, key, item):
+        self.put(key, self.get(key)[0] - {item})
+
+    def do_cms_initbydim(self, key, *_words):
+        self.put(key, {})
+
+    do_topk_reserve = do_cms_initbydim
+
+    def do_cms_incrby(self, key, item, amount):
+        value = dict(self.get(key)[0])
+        value[item] = value.get(item, 0) + int(amount)
+        self.put(key, value)
+
+    do_topk_incrby = do_cms_incrby
+
+    def do_simhash_add(self, key, item, _hash, fingerprint):
+        self.keep(key, {**self.get(key, {})[0], item: fingerprint})
+
+    def do_simhash_rem(self, key, item):
+        self.do_hdel(key, item)
+
+    def do_fr_add(self, key, _now, _time, *urls):
+        queued, leases, served = self.get(key, ((), (), 0))[0]
+        for url in urls:
+            if url not in queued and url not in dict(leases):
+                queued += (url,)
+        self.put(key, (queued, leases, served))
+
+    def do_fr_next(self, key, _one, _lease, lease, _now, now):
+        queued, leases, served = self.get(key)[0]
+        leases += ((queued[0], int(now) + int(lease)),)
+        self.put(key, (queued[1:], tuple(sorted(leases)), served + 1))
+
+    def do_fr_ack(self, key, number, _now, now):
+        queued, leases, served = self.get(key)[0]
+        end = int(now) + 4 * HOUR_MS + int(number) - 1
+        self.put(key, (queued, tuple(lease for lease in leases if lease[1] != end), served))
 
     def do_afc_add(self, key, *members):
         value = dict(self.get(key, {})[0])

@@ -267,6 +267,7 @@ class Options:
         self.seed = seed
         self.seconds = seconds
         self.long = long
+        self.built = None  # the folder where the server's binary was built, with others
 
 
 class Context:

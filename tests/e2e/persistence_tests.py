@@ -74,6 +74,35 @@ def fill_native(server, rng):
             check(type(reply) is list, resp.show(reply))
         client.call("SET", "inc", "5")
         client.call("PEXPIREAT", "inc", YEAR_2100_MS)
+        for call in sketches_and_frontier(rng):
+            check(not resp.is_error(client.call(*call)), resp.show(call))
+
+
+def sketches_and_frontier(rng):
+    items = [b"item:%d" % rng.randrange(40) for _ in range(200)]
+    yield ("BF.RESERVE", "bf:large", "0.01", "200000")  # in pieces
+    yield ("BF.MADD", "bf:large", *items)
+    yield ("BF.ADD", "bf:small", items[0])
+    yield ("CF.RESERVE", "cf", "100000")
+    for item in items[:50]:
+        yield ("CF.ADD", "cf", item)
+    yield ("CF.DEL", "cf", items[0])
+    yield ("CMS.INITBYDIM", "cms", "30000", "5")
+    yield ("CMS.INCRBY", "cms", *(word for item in items for word in (item, "2")))
+    yield ("TOPK.RESERVE", "topk", "10")
+    yield ("TOPK.ADD", "topk", *items)
+    for number, item in enumerate(items[:60]):
+        yield ("SIMHASH.ADD", "simhash", item, "HASH", "%016x" % (number * 0x123456789AB))
+    yield ("SIMHASH.REM", "simhash", items[1])
+    yield ("FR.CREATE", "fr", "STRATEGY", "breadth", "DEDUP", "seen", "LEASE", "864000000")
+    for start in range(0, 4000, 200):
+        urls = ("http://host%d/%d" % (rng.randrange(50), n) for n in range(start, start + 200))
+        yield ("FR.ADD", "fr", *urls)
+    yield ("FR.ADD", "fr", "PRIO", "-3", "META", "m", "AT", YEAR_2100_MS, "https://later/")
+    yield ("FR.HOST", "fr", "host1", "DELAY", "5", "BLOCKUNTIL", YEAR_2100_MS, "LIMIT", "9")
+    yield ("FR.NEXT", "fr", "100")
+    yield ("FR.ACK", "fr", *range(1, 40))
+    yield ("FR.NACK", "fr", "41", "42", "RETRY", "864000000")
 
 
 def fill(context, server, name):
@@ -435,7 +464,8 @@ def a_log_wins_over_a_dump(context):
 
 @test()
 def native_types_survive(context):
-    """Counters, buckets and limits: snapshot, base, increment, DEBUG RELOAD and LOADAOF."""
+    """Counters, limits, filters, sketches and a frontier: snapshot, base, increment, DEBUG RELOAD
+    and LOADAOF."""
     context.sava_only()
     for settings in (NO_LOG, LOG, LOG + ("--aof-use-rdb-preamble", "no")):
         server = durable(context, *NO_SAVE, *settings)

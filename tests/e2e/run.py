@@ -34,7 +34,17 @@ MODULES = [
     "afc_tests",
     "sketch_tests",
     "filter_tests",
+    "frontier_program_tests",
+    "frontier_tests",
     "transactions_tests",
+    "list_tests",
+    "set_tests",
+    "sorted_set_tests",
+    "geo_tests",
+    "hash_tests",
+    "blocking_tests",
+    "examples_tests",
+    "stream_type_tests",
     "expiry_tests",
     "pubsub_tests",
     "notifications_tests",
@@ -50,6 +60,7 @@ MODULES = [
     "bench_command_tests",
     "persistence_tests",
     "snapshot_tests",
+    "collection_files_tests",
     "damaged_files_tests",
     "disk_trouble_tests",
     "crash_tests",
@@ -255,6 +266,7 @@ def main():
     options = harness.Options(
         copy, arguments.stock, arguments.threads, seed, arguments.seconds, arguments.long
     )
+    options.built = os.path.dirname(arguments.server)
     print("server %s, stock %s, seed %s" % (arguments.server, options.stock, seed))
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_term)

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,12 +14,15 @@
 namespace sava::engine {
 
 struct TestEngine {
-  explicit TestEngine(size_t lanes) : engine(Prepare(lanes), &settings, &table) {}
+  // `more`: a family besides those of the server.
+  explicit TestEngine(size_t lanes, std::span<const commands::CommandSpec> more = {})
+      : engine(Prepare(lanes, more), &settings, &table) {}
 
-  Engine::Options Prepare(size_t lanes) {
+  Engine::Options Prepare(size_t lanes, std::span<const commands::CommandSpec> more) {
     for (const auto family : commands::AllFamilies()) table.Add(family);
     table.Add(TransactionCommands());
     table.Add(PubSubCommands());
+    if (!more.empty()) table.Add(more);
     Engine::Options options;
     options.lanes = lanes;
     options.clock = &clock;

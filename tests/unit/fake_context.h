@@ -299,7 +299,8 @@ class FakeContext final : public Context {
     events_.push_back({db, cls, std::string(event), std::string(key)});
   }
 
-  void Effect(std::initializer_list<std::string_view> words) override {
+  using Context::Effect;
+  void Effect(Args words) override {
     std::string text;
     for (const std::string_view word : words) {
       if (!text.empty()) text += ' ';

@@ -1,0 +1,31 @@
+// Files of URL scheduler commands, made up: the parameters of the document's chapter 5.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+
+namespace sava::cli {
+
+struct GenerateOptions {
+  uint64_t hosts = 10;
+  double urls_mean = 10;  // per host
+  double urls_variance = 5;
+  double depth_mean = 5;
+  double depth_variance = 5;
+  uint64_t seed = 1;
+  std::string path = "-";  // standard output
+};
+
+inline constexpr uint64_t kMaxGeneratedHosts = 100'000'000;
+inline constexpr double kMaxGeneratedUrls = 1e10;
+inline constexpr double kMaxGeneratedDepth = 1000;
+
+// Writes ADD_URLS with every host's URLs, LISTA_HOSTS, ESCALONA_TUDO and LIMPA_TUDO. How many URLs
+// a host has and how deep each one is are normally distributed and rounded, at least 1. The URLs of
+// the hosts come in turns, in runs of one to three; no two are equal. The same options write the
+// same bytes.
+base::Status GenerateScript(const GenerateOptions& options);
+
+}  // namespace sava::cli

@@ -1,0 +1,154 @@
+// Clients that wait for keys (BLPOP and its like): the waiter, and the lines in which waiters
+// stand.
+//
+// A waiter is in one of four states, changed by compare-and-swap only:
+//   waiting -> serving    somebody who holds the lock of one of its keys tries its command
+//   serving -> missed     somebody else came with another of its keys meanwhile
+//   serving -> claimed    it was answered;   serving or missed -> waiting: there was nothing
+//   waiting -> claimed    its time is up, CLIENT UNBLOCK, or its connection ends
+// Whoever brings it to `claimed` answers it, once. Who serves takes the waiter before an element:
+// nothing is taken for a client that has given up.
+//
+// A waiter stands in the line of each of its keys. Lines are guarded by their stripe's lock; a
+// claimed waiter that still stands in one is passed over and dropped.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "commands/context.h"
+#include "commands/registry.h"
+#include "keyspace/keyspace.h"
+
+namespace sava::engine {
+
+struct Waiter : std::enable_shared_from_this<Waiter> {
+  enum class State : uint8_t { kWaiting, kServing, kMissed, kClaimed };
+  using TimeoutReply = commands::Context::BlockRequest::TimeoutReply;
+  struct Key {
+    std::string_view name;  // of words
+    size_t stripe;
+  };
+
+  std::atomic<State> state{State::kWaiting};
+  std::atomic<int> lines{0};        // in how many it stands
+  std::atomic<int64_t> wake_at_ms;  // its command is run again at this time; 0: never
+  // What follows does not change once it waits.
+  uint64_t order = 0;  // of arrival
+  uint64_t client = 0;
+  size_t lane = 0;
+  uint64_t token = 0;  // the client's block_token
+  int db = 0;
+  int resp = 2;
+  uint32_t flags = 0;  // ClientFlag, those that matter to a handler
+  int64_t deadline_ms = 0;
+  TimeoutReply reply = TimeoutReply::kNullArray;
+  bool on_deletion = false;
+  bool needs_all = false;  // its command has more keys than it waits for
+  const commands::Command* command = nullptr;
+  std::string words;  // the arguments' bytes
+  std::vector<std::string_view> args;
+  std::vector<Key> keys;
+
+  bool waiting() const { return state.load(std::memory_order_acquire) == State::kWaiting; }
+  // Ends the waiting unless somebody else does.
+  bool Claim() {
+    State expected = State::kWaiting;
+    return state.compare_exchange_strong(expected, State::kClaimed);
+  }
+  enum class Taken : uint8_t { kYes, kBusy, kGone };
+  // Before its command is tried. kBusy: somebody else is at it, and will try all its keys.
+  Taken Take();
+  // There was nothing for it. kYes: it waits again; kBusy: it does, but all its keys are to be
+  // tried; kGone: it has left meanwhile.
+  Taken PutBack();
+};
+
+using WaiterPtr = std::shared_ptr<Waiter>;
+
+// Who waits for one key, in order of arrival.
+struct WaitLine {
+  std::deque<WaiterPtr> waiters;
+  size_t on_deletion = 0;  // of them, those that want to know when the key is gone
+  bool ready = false;      // stands in the list of the lane that changed it
+
+  // The first that came after `order`.
+  size_t After(uint64_t order) const;
+};
+
+// All lines. Calls with a stripe REQUIRE its lock.
+class WaitLines {
+ public:
+  // Whether anybody waits for any key.
+  bool any() const { return keys_.load(std::memory_order_relaxed) > 0; }
+  int64_t keys() const { return keys_.load(std::memory_order_relaxed); }
+  int64_t keys_on_deletion() const { return on_deletion_.load(std::memory_order_relaxed); }
+
+  WaitLine* Find(int db, size_t stripe, std::string_view key);
+  // At the end of the line; once.
+  void Add(int db, size_t stripe, std::string_view key, const WaiterPtr& waiter);
+  // Takes the waiter out, if it stands there.
+  void Remove(int db, size_t stripe, std::string_view key, const Waiter& waiter);
+  void ForEach(int db, size_t stripe,
+               const std::function<void(const std::string& key, WaitLine& line)>& visit);
+  bool empty(size_t stripe) const { return stripes_[stripe].lines.empty(); }
+
+ private:
+  struct Name {
+    int db;
+    std::string key;
+  };
+  struct NameView {
+    int db;
+    std::string_view key;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const NameView& name) const {
+      return std::hash<std::string_view>()(name.key) + static_cast<size_t>(name.db);
+    }
+    size_t operator()(const Name& name) const { return (*this)(NameView{name.db, name.key}); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return a.db == b.db && a.key == b.key;
+    }
+  };
+  using Lines = std::unordered_map<Name, WaitLine, Hash, Equal>;
+  struct alignas(64) PerStripe {
+    Lines lines;
+  };
+
+  void Erase(size_t stripe, Lines::iterator line, size_t position);
+
+  std::array<PerStripe, keyspace::Keyspace::kStripes> stripes_;
+  std::atomic<int64_t> keys_{0};
+  std::atomic<int64_t> on_deletion_{0};
+};
+
+// A key that was changed while somebody waits for it.
+struct ReadyKey {
+  int db;
+  size_t stripe;
+  std::string key;
+};
+
+// A waiter to be tried with all its locks; then the line it stands in goes on behind it.
+struct Retry {
+  WaiterPtr waiter;
+  ReadyKey key = {};
+  bool in_line = false;  // it was its turn at `key`
+  bool by_time = false;  // its wake_at has come
+};
+
+}  // namespace sava::engine

@@ -1,0 +1,146 @@
+// SortedBlock: members with scores, packed in one piece of memory in the order of (score, member). A
+// small sorted set is one such block, a leaf of a large one is another.
+//
+//   count u16 | width u8 | flags u8 | text bytes u32 | [base i64] | lengths | scores | texts
+//
+// A score takes `width` bytes: 1, 2 or 4 as a signed integer relative to the base (0 when there is
+// none), or 8 as a double. Width and base are chosen for all scores of a block together: the
+// smallest that fit when the block is made, wider ones when a score comes that does not fit. A
+// length takes one byte; 255 says that four bytes with the real length stand before the text.
+//
+// The memory is exactly the allocator's size class of bytes(), so a block needs no room for a
+// capacity. Calls that change a block give back its new address. Positions are given with the
+// offset of their text where the caller knows it: finding it out takes a pass over the lengths.
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace sava::types {
+
+class SortedBlock {
+ public:
+  static constexpr size_t kNowhere = SIZE_MAX;
+
+  // An entry's number and where its text begins.
+  struct Spot {
+    size_t index = kNowhere;
+    size_t offset = 0;
+    bool found() const { return index != kNowhere; }
+  };
+  // Entries [from, to) of a block.
+  struct Part {
+    const SortedBlock* block;
+    size_t from;
+    size_t to;
+  };
+
+  SortedBlock(const SortedBlock&) = delete;
+  SortedBlock& operator=(const SortedBlock&) = delete;
+
+  static SortedBlock* Make();
+  static void Free(SortedBlock* block);
+  // A new block of these entries, in the narrowest form. REQUIRES: they are in order.
+  static SortedBlock* Compose(std::initializer_list<Part> parts);
+  [[nodiscard]] static SortedBlock* Insert(SortedBlock* block, Spot at, double score,
+                                           std::string_view member);
+  [[nodiscard]] static SortedBlock* Erase(SortedBlock* block, size_t from, size_t to);
+  // Gives the entry another score and its place among the others: `to` counts without the entry.
+  [[nodiscard]] static SortedBlock* Move(SortedBlock* block, Spot from, size_t to, double score);
+
+  size_t count() const { return count_; }
+  size_t bytes() const { return SizeFor(count_, width_, based(), text_bytes_); }
+  // What the allocator gives for bytes().
+  size_t capacity() const { return SizeClass(bytes()); }
+  size_t text_bytes() const { return text_bytes_; }
+
+  double score(size_t i) const;
+  // The text of entry i, which begins at `offset`.
+  std::string_view member(Spot spot) const {
+    const char* text = texts() + spot.offset;
+    const uint8_t length = lengths()[spot.index];
+    if (length != kLong) return {text, length};
+    uint32_t size = 0;
+    memcpy(&size, text, sizeof size);
+    return {text + sizeof size, size};
+  }
+  std::string_view member(size_t i) const { return member(SpotOf(i)); }
+  // Where the text after this one begins.
+  size_t After(Spot spot) const { return spot.offset + Stored(spot); }
+  size_t Before(Spot spot) const;
+  Spot SpotOf(size_t i) const { return {i, OffsetOf(i)}; }
+  std::string_view first_member() const { return member(Spot{0, 0}); }
+
+  // The entry of this member; looks at all of them.
+  Spot Find(std::string_view member) const;
+  // How many scores are below; with `equal` also those that are equal.
+  size_t CountBelow(double score, bool equal) const;
+  // The first entry that is not below (score, member).
+  Spot LowerBound(double score, std::string_view member) const;
+  // The first entry whose member is not below, or with `equal` above the given one, whatever its
+  // score.
+  size_t FirstMember(std::string_view member, bool equal) const;
+
+  // Bytes that a member takes among the texts.
+  static size_t StoredSize(size_t length) { return length < kLong ? length : length + 4; }
+
+ private:
+  static constexpr uint8_t kLong = 255;
+  enum Flag : uint8_t { kBased = 1, kHasLong = 2 };
+  static constexpr size_t kHead = 8;
+
+  struct Form {
+    uint8_t width = 1;
+    bool based = false;
+    int64_t base = 0;
+    bool Fits(double score) const;
+  };
+  struct Range;
+
+  SortedBlock() = default;
+
+  static size_t SizeClass(size_t bytes);
+  static size_t SizeFor(size_t count, size_t width, bool based, size_t text_bytes) {
+    return kHead + (based ? 8 : 0) + count * (width + 1) + text_bytes;
+  }
+  static SortedBlock* Allocate(size_t bytes);
+  static SortedBlock* Resize(SortedBlock* block, size_t from, size_t to);
+  static SortedBlock* ComposeAs(const Form& form, std::initializer_list<Part> parts);
+  static SortedBlock* Widen(SortedBlock* block, double score);
+
+  bool based() const { return (flags_ & kBased) != 0; }
+  Form form() const;
+  size_t OffsetOf(size_t i) const;
+  size_t Stored(Spot spot) const {
+    const uint8_t length = lengths()[spot.index];
+    return length != kLong ? length : LongStored(spot.offset);
+  }
+  size_t LongStored(size_t offset) const;
+  void SetScore(size_t i, double score);
+  void ScanRange(size_t from, size_t to, Range* range) const;
+
+  char* body() { return reinterpret_cast<char*>(this) + kHead; }
+  const char* body() const { return reinterpret_cast<const char*>(this) + kHead; }
+  uint8_t* lengths() { return reinterpret_cast<uint8_t*>(body()) + (based() ? 8 : 0); }
+  const uint8_t* lengths() const {
+    return reinterpret_cast<const uint8_t*>(body()) + (based() ? 8 : 0);
+  }
+  char* scores() { return reinterpret_cast<char*>(lengths()) + count_; }
+  const char* scores() const { return reinterpret_cast<const char*>(lengths()) + count_; }
+  char* texts() { return scores() + size_t{count_} * width_; }
+  const char* texts() const { return scores() + size_t{count_} * width_; }
+
+  uint16_t count_;
+  uint8_t width_;
+  uint8_t flags_;
+  uint32_t text_bytes_;
+};
+
+// Members are ordered by their bytes, a shorter one before those it begins.
+inline int CompareMembers(std::string_view a, std::string_view b) { return a.compare(b); }
+
+}  // namespace sava::types

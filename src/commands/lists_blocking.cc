@@ -115,7 +115,7 @@ constexpr CommandSpec kBlockingRows[] = {
      .since = "2.0.0",
      .summary = "Takes the first element of the first list that has one; waits for one otherwise.",
      .complexity = "O(N) where N is the number of provided keys.",
-     .arguments = "key ... timeout:double",
+     .arguments = "key [key ...] timeout:double",
      .reply = "key and element, or null when the time is up",
      .example = "BLPOP queue 0.1"},
     {.name = "brpop",
@@ -128,7 +128,7 @@ constexpr CommandSpec kBlockingRows[] = {
      .since = "2.0.0",
      .summary = "Takes the last element of the first list that has one; waits for one otherwise.",
      .complexity = "O(N) where N is the number of provided keys.",
-     .arguments = "key ... timeout:double",
+     .arguments = "key [key ...] timeout:double",
      .reply = "key and element, or null when the time is up",
      .example = "BRPOP queue 0.1"},
     {.name = "blmpop",
@@ -142,7 +142,8 @@ constexpr CommandSpec kBlockingRows[] = {
      .summary = "Takes elements of the first list that has some; waits for them otherwise.",
      .complexity = "O(N+M) where N is the number of provided keys and M is the number of elements "
                    "returned.",
-     .arguments = "timeout:double numkeys:integer key ... LEFT|RIGHT [COUNT count:integer]",
+     .arguments = "timeout:double numkeys:integer key [key ...] LEFT|RIGHT [COUNT "
+                  "count:integer]",
      .reply = "key and elements, or null when the time is up",
      .example = "BLMPOP 0.1 1 queue LEFT COUNT 10"},
     {.name = "blmove",

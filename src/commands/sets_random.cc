@@ -112,7 +112,7 @@ void Srandmember(Context& context) {
   int64_t count = 0;
   if (counted) {
     if (!context.IntArg(2, &count)) return;
-    if (count == INT64_MIN) return context.Error(errors::kOutOfRange);
+    if (count == INT64_MIN) return context.Error(kCountRange);
   }
   Set* set = nullptr;
   if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;

@@ -109,9 +109,7 @@ void AddToSortedSet(Context& context, std::string_view key, const ZaddOptions& o
     fresh = std::make_unique<SortedSet>();
     set = fresh.get();
   }
-  size_t longest = 0;
-  for (const ScoredMember& item : members) longest = std::max(longest, item.member.size());
-  set->Expect(members.size(), longest, limits);
+  set->Expect(members.size(), fresh != nullptr ? members.front().member.size() : 0, limits);
   int64_t added = 0;
   int64_t updated = 0;
   bool nan = false;

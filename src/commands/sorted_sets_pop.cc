@@ -77,11 +77,10 @@ void ZpopGeneric(Context& context, ZsetEnd end) {
   if (counted) {
     if (!context.IntArg(2, &count, errors::kMustBePositive)) return;
     if (count < 0) return context.Error(errors::kMustBePositive);
-    if (count == 0) return context.reply().Array(0);
   }
   SortedSet* set = nullptr;
   if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
-  if (set == nullptr) return context.reply().Array(0);
+  if (set == nullptr || count == 0) return context.reply().Array(0);
   const PopForm form =
       counted && context.reply().resp() == 3 ? PopForm::kPairs : PopForm::kFlat;
   Pop(context, context.arg(1), *set, end, static_cast<uint64_t>(count), form);

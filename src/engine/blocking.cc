@@ -43,6 +43,9 @@ Waiter::Taken Waiter::PutBack() {
 }
 
 size_t WaitLine::After(uint64_t order) const {
+  // Mostly it is about the first of a long line.
+  if (waiters.empty() || order < waiters.front()->order) return 0;
+  if (order == waiters.front()->order) return 1;
   const auto at =
       std::upper_bound(waiters.begin(), waiters.end(), order,
                        [](uint64_t value, const WaiterPtr& one) { return value < one->order; });
@@ -190,6 +193,8 @@ void Engine::ServeEverybody(Lane& lane) {
 }
 
 void Engine::ServeReadyKeys(Lane& lane) {
+  // What a long command has made may have expired by its end.
+  lane.now_ms = clock_->WallMillis();
   while (!lane.ready.empty()) {
     for (const ReadyKey& key : std::exchange(lane.ready, {})) {
       if (WaitLine* line = waits_.Find(key.db, key.stripe, key.key); line != nullptr) {
@@ -464,8 +469,12 @@ void Engine::RingAlarms(Lane& lane) {
       continue;
     }
     const bool writes = waiter->command->has(commands::kWrite | commands::kMayReplicate);
-    if (paused(writes, now) || loading()) {
-      SetAlarm(lane, client, std::max(now + 1, std::min(pause_until(), now + 100)));
+    if (loading() || (writes && refusing_.load(std::memory_order_relaxed))) {
+      SetAlarm(lane, client, now + 100);
+      continue;
+    }
+    if (paused(writes, now)) {
+      SetAlarm(lane, client, std::clamp(pause_until(), now + 1, now + 100));
       continue;
     }
     SetAlarm(lane, client, INT64_MAX);

@@ -82,7 +82,7 @@ struct Client {
   int64_t block_deadline_ms = 0;
   // What the client is answered when the deadline passes.
   void (*on_timeout)(Client&) = nullptr;
-  uint64_t block_token = 0;  // counts how often it was blocked to get an answer by mail
+  uint64_t block_token = 0;        // counts how often it was blocked to get an answer by mail
   std::shared_ptr<Waiter> waiter;  // while it waits for keys
   int64_t alarm_ms = INT64_MAX;    // where it stands in its lane's alarms
 

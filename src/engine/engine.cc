@@ -384,7 +384,8 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   ServeReady(lane);
   if (!nested) Unlock(lane, set);
   context.DropPrebuilt();
-  RunRetries(lane);
+  if (!lane.retries.empty()) [[unlikely]]
+    RunRetries(lane);
   if (!context.blocked()) FinishReply(client, mark);
   return true;
 }

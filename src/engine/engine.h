@@ -75,10 +75,10 @@ struct Lane {
   // Clients that wait for keys, see blocking.cc.
   std::map<std::pair<int64_t, uint64_t>, Client*> alarms;  // by time and id
   std::vector<WaiterPtr> leaving;                          // claimed, to be taken out of lines
-  std::vector<ReadyKey> ready;   // changed by the command that runs
-  std::vector<Retry> retries;    // to be tried when its locks are given back
+  std::vector<ReadyKey> ready;                             // changed by the command that runs
+  std::vector<Retry> retries;             // to be tried when its locks are given back
   std::shared_ptr<const Message> served;  // the reply of the waiter just served
-  bool own_mail = false;         // something was posted quietly to this lane's own mailbox
+  bool own_mail = false;                  // something was posted quietly to this lane's own mailbox
 
   // Buckets of the limiter whose keys are to be written, and when that was last done.
   std::vector<std::shared_ptr<RateBucket>> rate_dirty;

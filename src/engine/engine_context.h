@@ -89,8 +89,7 @@ class EngineContext final : public commands::Context {
   bool wants_effects() const override { return engine_.journal_.enabled(); }
   void NoEffect() override { verbatim_ = false; }
   bool can_block() const override {
-    return client_ != nullptr &&
-           !client_->has(kClientInExec | kClientReplay | kClientNeverBlocks);
+    return client_ != nullptr && !client_->has(kClientInExec | kClientReplay | kClientNeverBlocks);
   }
   void Block(const BlockRequest& request) override;
   std::optional<std::string_view> ready_key() const override { return ready_key_; }

@@ -11,6 +11,7 @@
 #include "server/info.h"
 #include "server/memory.h"
 #include "server/server.h"
+#include "types/field_names.h"
 
 namespace sava::server {
 
@@ -114,6 +115,9 @@ void Stats(Context& ctx) {
   out.SignedInt("rss-overhead.bytes", Difference(memory.rss, memory.resident));
   out.Double("fragmentation", Ratio(memory.rss, memory.used));
   out.SignedInt("fragmentation.bytes", Difference(memory.rss, memory.used));
+  const types::FieldNames& names = types::FieldNames::Shared();
+  out.Int("field-names.count", names.size());
+  out.Int("field-names.bytes", names.memory());
   out.Done();
 }
 

@@ -235,6 +235,7 @@ class Frontier::Core {
   void Advance(int64_t now);
   void Happen(const Event& event);
   void WakeHosts();
+  void Prune();
 
   // ---- hosts ----
   uint32_t FindHost(std::string_view name, uint64_t hash) const;

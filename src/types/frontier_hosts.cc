@@ -156,6 +156,7 @@ bool Frontier::Core::ChangeHost(std::string_view name, const HostChange& change,
   }
   if (change.limit) host.limit = static_cast<uint32_t>(std::min(*change.limit, kMaxPerHost));
   Refresh(number, true);
+  Prune();
   return true;
 }
 
@@ -329,6 +330,7 @@ std::optional<uint64_t> Frontier::Core::Purge(std::string_view name, int64_t now
   }
   if (queued_ == 0) cursor_ = 0;
   Refresh(number, false);
+  Prune();
   return gone;
 }
 

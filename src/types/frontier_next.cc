@@ -37,6 +37,23 @@ void Frontier::Core::Happen(const Event& event) {
   }
 }
 
+// Removes entries at the front that no longer hold, so that NextWake is right.
+void Frontier::Core::Prune() {
+  while (!events_.empty()) {
+    const Item& item = items_[events_.front().item];
+    const bool holds = item.state == ItemState::kDelayed || item.state == ItemState::kLeased;
+    if (holds && item.id == events_.front().id && item.time == events_.front().time) break;
+    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+    events_.pop_back();
+  }
+  while (!waiting_.empty()) {
+    const Host& host = hosts_[waiting_.front().host];
+    if (host.queued != 0 && host.ready_at() == waiting_.front().time) break;
+    std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+    waiting_.pop_back();
+  }
+}
+
 void Frontier::Core::WakeHosts() {
   while (!waiting_.empty() && waiting_.front().time <= now_) {
     const uint32_t number = waiting_.front().host;
@@ -298,6 +315,7 @@ size_t Frontier::Core::Ack(std::span<const uint64_t> ids, int64_t refetch_at, in
     }
     FreeItem(slot);
   }
+  Prune();
   return known;
 }
 
@@ -314,6 +332,7 @@ size_t Frontier::Core::Nack(std::span<const uint64_t> ids, int64_t retry_at, int
         failures >= 12 ? kMaxBackoff : std::min(kMaxBackoff, kFirstBackoff << failures);
     Fail(slot, retry_at != 0 ? retry_at : now_ + backoff, now_);
   }
+  Prune();
   return known;
 }
 
@@ -329,6 +348,7 @@ size_t Frontier::Core::Extend(std::span<const uint64_t> ids, int64_t until, int6
     items_.Edit(slot).time = until;
     PushEvent(slot);
   }
+  Prune();
   return known;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/varint.h"
+#include "types/field_names.h"
 #include "types/save.h"
 
 namespace sava::types {
@@ -14,9 +15,10 @@ namespace {
 constexpr uint8_t kWide = 0xe0;  // the first byte of a head of two bytes, and up
 constexpr size_t kNarrowField = 7;
 constexpr size_t kNarrowValue = 31;
-constexpr size_t kWideField = 63;
+constexpr size_t kWideField = 62;
 constexpr size_t kWideValue = 126;
-constexpr size_t kOpen = 127;  // as the value length of two bytes: varints follow
+constexpr size_t kNumbered = 63;  // as the field length of two bytes: its number follows
+constexpr size_t kOpen = 127;     // as the value length of two bytes: varints follow
 constexpr size_t kMaxHead = 2 + 2 * base::kMaxVarintBytes;
 
 uint64_t UpTo(int64_t limit) { return limit < 0 ? 0 : static_cast<uint64_t>(limit); }
@@ -36,6 +38,15 @@ size_t PutHead(uint8_t* out, size_t field, size_t value) {
   return size;
 }
 
+// The head of a field that has a number.
+size_t PutNumberedHead(uint8_t* out, uint16_t number, size_t value) {
+  const size_t bits = kNumbered << 7 | value;
+  out[0] = static_cast<uint8_t>(kWide | bits >> 8);
+  out[1] = static_cast<uint8_t>(bits);
+  memcpy(out + 2, &number, sizeof number);
+  return 2 + sizeof number;
+}
+
 }  // namespace
 
 // ---- the packed form ----
@@ -45,6 +56,8 @@ Hash::Pair Hash::PairAt(size_t* at) const {
   const uint8_t* p = begin + *at;
   uint64_t field = 0;
   uint64_t value = 0;
+  Pair pair;
+  pair.begin = *at;
   if (*p < kWide) {
     field = (*p >> 5) + 1U;
     value = *p & 31U;
@@ -58,10 +71,15 @@ Hash::Pair Hash::PairAt(size_t* at) const {
       const uint8_t* end = begin + block_->used;
       p = base::GetVarint(p, end, &field);
       p = base::GetVarint(p, end, &value);
+    } else if (field == kNumbered) {
+      memcpy(&pair.number, p, sizeof pair.number);
+      p += sizeof pair.number;
+      pair.field = FieldNames::Shared().Name(pair.number);
+      pair.value = {reinterpret_cast<const char*>(p), value};
+      *at = static_cast<size_t>(p - begin) + value;
+      return pair;
     }
   }
-  Pair pair;
-  pair.begin = *at;
   pair.field = {reinterpret_cast<const char*>(p), field};
   pair.value = {reinterpret_cast<const char*>(p) + field, value};
   *at = static_cast<size_t>(p - begin) + field + value;
@@ -80,7 +98,15 @@ bool Hash::FindPacked(std::string_view field, Pair* pair, size_t* end) const {
 
 void Hash::WritePacked(size_t at, size_t removed, std::string_view field, std::string_view value) {
   uint8_t head[kMaxHead];
-  const size_t head_size = PutHead(head, field.size(), value.size());
+  const uint16_t number =
+      value.size() <= kWideValue ? FieldNames::Shared().Use(field) : FieldNames::kNone;
+  size_t head_size = 0;
+  if (number != FieldNames::kNone) {
+    head_size = PutNumberedHead(head, number, value.size());
+    field = {};
+  } else {
+    head_size = PutHead(head, field.size(), value.size());
+  }
   block_ = SmallBlock::Splice(block_, at, removed, head_size + field.size() + value.size());
   char* p = block_->data() + at;
   memcpy(p, head, head_size);

@@ -2,7 +2,8 @@
 //
 //   packed  few and short fields, in the order of their coming, each
 //             1 byte   field length 1 … 7 and value length 0 … 31, or
-//             2 bytes  field length 0 … 63 and value length 0 … 126, or
+//             2 bytes  field length 0 … 62 and value length 0 … 126, or
+//             4 bytes  the number of a name that many hashes have (FieldNames), value length, or
 //             2 bytes  and two varints
 //           and the bytes of both
 //   table   a RecordTable, and FieldExpiries beside it when a field ever had a time
@@ -26,6 +27,7 @@
 
 #include "types/collection_limits.h"
 #include "types/field_expiries.h"
+#include "types/field_names.h"
 #include "types/object.h"
 #include "types/record_table.h"
 #include "types/small_block.h"
@@ -121,7 +123,8 @@ class Hash final : public Object {
   struct Pair {
     std::string_view field;
     std::string_view value;
-    size_t begin;  // where it stands
+    size_t begin = 0;                     // where it stands
+    uint16_t number = FieldNames::kNone;  // of the field's name
   };
 
   static std::unique_ptr<Object> Load(uint8_t rdb_type, Reader& in);

@@ -21,6 +21,8 @@ constexpr uint64_t kPlainNode = 1;
 constexpr uint64_t kPackedNode = 2;
 // An element beyond this many bytes does not go into a listpack, as in Redis.
 constexpr size_t kMostPacked = size_t{1} << 30;
+// A larger element is not compressed while others wait for the list.
+constexpr size_t kMostCompressed = size_t{1} << 20;
 
 }  // namespace
 
@@ -92,7 +94,7 @@ bool List::SavePieces(size_t budget) {
     std::string bytes;
     const Piece& piece = cut_->pieces[cut_->next];
     {
-      Writer out(&bytes);
+      Writer out(&bytes, piece.bytes() < kMostCompressed);
       SavePiece(piece, out);
     }
     Release(piece.block);

@@ -228,9 +228,9 @@ uint64_t SortedSet::Scan(
 
 // ---- encoding ----
 
-void SortedSet::Expect(size_t members, size_t longest, const CollectionLimits& limits) {
+void SortedSet::Expect(size_t members, size_t length, const CollectionLimits& limits) {
   if (members > static_cast<size_t>(limits.zset_max_listpack_entries) ||
-      longest > limits.zset_max_listpack_value) {
+      length > limits.zset_max_listpack_value) {
     set_skiplist(true);
   }
 }

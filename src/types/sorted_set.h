@@ -101,8 +101,8 @@ class SortedSet final : public Object {
 
   // ---- encoding ----
 
-  // `members` more are to come, the longest with this many bytes: Redis decides by that beforehand.
-  void Expect(size_t members, size_t longest, const CollectionLimits& limits);
+  // `members` are to come, one of them with this many bytes: Redis decides by that beforehand.
+  void Expect(size_t members, size_t length, const CollectionLimits& limits);
   // For results that were put together: listpack if it is within the limits.
   void ChooseEncoding(const CollectionLimits& limits);
 

@@ -265,7 +265,7 @@ std::optional<int64_t> Stream::Lag(const StreamGroup& group) const {
 }
 
 void Stream::Advance(StreamGroup& group, const StreamId& id) const {
-  if (group.entries_read != StreamGroup::kUnknownRead && !HasTombstonesFrom(group.last_id)) {
+  if (group.entries_read != StreamGroup::kUnknownRead && !HasTombstonesFrom(id)) {
     ++group.entries_read;
   } else if (entries_added_ != 0) {
     group.entries_read = CountUpTo(id);

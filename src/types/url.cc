@@ -19,30 +19,31 @@ constexpr std::string_view kSecureRootRest = "s";
 
 // What a byte may be in a URL that is normal already.
 enum UrlByte : uint8_t {
-  kOther = 0,
-  kHostByte = 1,  // of a plain host: lower-case letters, digits, - . _
-  kPathByte = 2,  // of a path, with nothing to look at
-  kDot = 4,
-  kSlash = 8,
+  kHostByte = 1,   // of a plain host: lower-case letters, digits, - . _
+  kPlainByte = 2,  // of a path or a query, with nothing to look at: all but / ? %
 };
 
 constexpr std::array<uint8_t, 256> MakeUrlBytes() {
   std::array<uint8_t, 256> table{};
-  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<size_t>(c)] = kHostByte | kPathByte;
-  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<size_t>(c)] = kPathByte;
-  for (int c = '0'; c <= '9'; ++c) table[static_cast<size_t>(c)] = kHostByte | kPathByte;
-  for (const char c : std::string_view("~!$&'()*+,;=:@"))
-    table[static_cast<uint8_t>(c)] = kPathByte;
-  table[static_cast<uint8_t>('-')] = kHostByte | kPathByte;
-  table[static_cast<uint8_t>('_')] = kHostByte | kPathByte;
-  table[static_cast<uint8_t>('.')] = kHostByte | kPathByte | kDot;
-  table[static_cast<uint8_t>('/')] = kPathByte | kSlash;
+  for (int c = 'a'; c <= 'z'; ++c) table[static_cast<size_t>(c)] = kHostByte | kPlainByte;
+  for (int c = '0'; c <= '9'; ++c) table[static_cast<size_t>(c)] = kHostByte | kPlainByte;
+  for (const char c : std::string_view("-._")) {
+    table[static_cast<uint8_t>(c)] = kHostByte | kPlainByte;
+  }
+  for (int c = 'A'; c <= 'Z'; ++c) table[static_cast<size_t>(c)] = kPlainByte;
+  for (const char c : std::string_view("~!$&'()*+,;=:@")) {
+    table[static_cast<uint8_t>(c)] = kPlainByte;
+  }
   return table;
 }
 
 constexpr std::array<uint8_t, 256> kUrlBytes = MakeUrlBytes();
 
-uint8_t ClassOf(char c) { return kUrlBytes[static_cast<uint8_t>(c)]; }
+// The first place from `at` on whose byte is not of that class.
+size_t Skip(std::string_view text, size_t at, UrlByte cls) {
+  while (at < text.size() && (kUrlBytes[static_cast<uint8_t>(text[at])] & cls) != 0) ++at;
+  return at;
+}
 
 SplitUrl Refused(UrlFault fault) {
   SplitUrl split;
@@ -124,9 +125,10 @@ bool IsUpperHex(char c) { return IsDigit(c) || (c >= 'A' && c <= 'F'); }
 
 int HexDigit(char c) { return IsDigit(c) ? c - '0' : c - 'A' + 10; }
 
-// Whether `%` at the start of `text` is normal: upper-case digits, of a byte that needs it.
+// Whether `text` begins with a normal escape: upper-case digits, of a byte that needs it.
 bool IsNormalEscape(std::string_view text) {
-  if (text.size() < 3 || !IsUpperHex(text[1]) || !IsUpperHex(text[2])) return false;
+  if (text.size() < 3 || text[0] != '%' || !IsUpperHex(text[1]) || !IsUpperHex(text[2]))
+    return false;
   const int byte = HexDigit(text[1]) * 16 + HexDigit(text[2]);
   const char c = static_cast<char>(byte);
   return !(byte < 0x80 &&
@@ -157,8 +159,7 @@ bool SplitNormal(std::string_view url, char* room, SplitUrl* split) {
   const bool secure = url.substr(0, kHttps.size()) == kHttps;
   if (!secure && url.substr(0, kHttp.size()) != kHttp) return false;
   const std::string_view after = url.substr(secure ? kHttps.size() : kHttp.size());
-  size_t at = 0;
-  while (at < after.size() && (ClassOf(after[at]) & kHostByte) != 0) ++at;
+  size_t at = Skip(after, 0, kHostByte);
   if (at == 0) return false;
   if (at < after.size() && after[at] == ':') {
     const size_t port = NormalPort(after.substr(at), secure);
@@ -175,21 +176,24 @@ bool SplitNormal(std::string_view url, char* room, SplitUrl* split) {
   if (after[at] != '/') return false;
   const std::string_view rest = after.substr(at);
   uint32_t depth = 0;
-  size_t i = 0;
-  for (; i < rest.size() && rest[i] != '?'; ++i) {
-    const uint8_t cls = ClassOf(rest[i]);
-    if ((cls & kPathByte) == 0) {
-      if (rest[i] != '%' || !IsNormalEscape(rest.substr(i))) return false;
-    } else if ((cls & kSlash) != 0) {
-      ++depth;
-      if (i + 1 < rest.size() && rest[i + 1] == '.' && IsDotSegment(rest.substr(i + 1))) {
-        return false;
+  bool in_path = true;
+  for (size_t i = 0; i < rest.size(); i = Skip(rest, i, kPlainByte)) {
+    if (rest[i] == '/') {
+      if (in_path) {
+        ++depth;
+        if (i + 1 < rest.size() && rest[i + 1] == '.' && IsDotSegment(rest.substr(i + 1))) {
+          return false;
+        }
       }
+      ++i;
+    } else if (rest[i] == '?') {
+      in_path = false;
+      ++i;
+    } else if (IsNormalEscape(rest.substr(i))) {
+      i += 3;
+    } else {
+      return false;
     }
-  }
-  for (; i < rest.size(); ++i) {
-    if ((ClassOf(rest[i]) & kPathByte) != 0 || rest[i] == '?') continue;
-    if (rest[i] != '%' || !IsNormalEscape(rest.substr(i))) return false;
   }
   split->depth = depth;
   split->rest = rest;

@@ -97,7 +97,7 @@ bool AppendPort(std::string_view port, bool secure, std::string* host) {
 UrlFault ParseRfc3986(std::string_view url, UrlParts* parts) {
   const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
   if (!parsed) return UrlFault::kInvalid;
-  const boost::urls::url_view view = *parsed;
+  const boost::urls::url_view& view = *parsed;
   if (view.has_userinfo()) return UrlFault::kUser;
   if (!view.has_authority() || view.encoded_host().empty()) return UrlFault::kInvalid;
   parts->secure = view.scheme_id() == boost::urls::scheme::https;

@@ -247,6 +247,30 @@ def other_types_wake_nobody(context):
 
 
 @test()
+def one_line_for_all_types(context):
+    """Who waits for another type stays where he is, before and behind those who are served."""
+
+    def scenario(w):
+        list_one = w.block("BLPOP", "k", "0")
+        set_one = w.block("BZPOPMIN", "k", "j", "0")
+        stream_one = w.block("XREAD", "BLOCK", "0", "STREAMS", "k", "0")
+        move_one = w.block("BLMOVE", "k", "m", "LEFT", "LEFT", "0")
+        set_two = w.block("BZMPOP", "0", "1", "k", "MAX")
+        stream_two = w.block("XREAD", "BLOCK", "0", "STREAMS", "k", "5-0")
+        seen = [w.c.call("ZADD", "k", "1", "a", "2", "b")]
+        seen += [w.answer(set_one), w.answer(set_two), w.c.call("EXISTS", "k")]
+        seen += [w.c.call("XADD", "k", "1-1", "f", "v"), w.answer(stream_one)]
+        seen += [w.blocked() - w.base, w.c.call("XADD", "k", "6-1", "f", "v"), w.answer(stream_two)]
+        seen += [w.c.call("DEL", "k"), w.blocked() - w.base]
+        seen += [w.c.call("RPUSH", "k", "1", "2", "3"), w.answer(list_one), w.answer(move_one)]
+        seen += [w.c.call("LRANGE", "k", "0", "-1")]
+        w.none_left()
+        return seen
+
+    on_both(context, scenario)
+
+
+@test()
 def only_the_end_of_exec_counts(context):
     def scenario(w):
         one = w.block("BLPOP", "k", "0")
@@ -300,6 +324,27 @@ def woken_by_whatever_makes_a_list(context):
         return seen
 
     on_both(context, scenario)
+
+
+@test()
+def what_has_expired_by_the_end_is_not_there(context):
+    client = context.client()
+    w = World(context, context.sut)
+    w.c.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+    context.at_end(w.server.call, "DEBUG", "SET-ACTIVE-EXPIRE", "1")
+    waiter = w.block("BLPOP", "k", "0")
+    w.c.pipeline(
+        [("MULTI",), ("RPUSH", "k", "a"), ("PEXPIRE", "k", "30"), ("DEBUG", "SLEEP", "0.1"), ("EXEC",)]
+    )
+    eq(w.blocked() - w.base, 1)
+    client.call("SELECT", "1")
+    client.call("RPUSH", "k", "b")
+    client.call("PEXPIRE", "k", "10")
+    until(lambda: client.call("EXISTS", "k") == 0)
+    eq(w.c.call("SWAPDB", "0", "1"), resp.OK)
+    eq(w.blocked() - w.base, 1)
+    eq(w.c.call("RPUSH", "k", "c"), 1)
+    eq(w.answer(waiter), [b"k", b"c"])
 
 
 @test()

@@ -387,11 +387,14 @@ def our_snapshot_in_redis(context):
     expected = all_values(server)
     eq(server.call("SAVE"), resp.OK)
     passes(CHECK_RDB, server.path("dump.rdb"))
+    digest = server.call("DEBUG", "DIGEST")
     digests = []
     for _ in range(2):
         other = moved(context, server, context.options.stock, *NO_LOG)
         same_contents(expected, all_values(other), "our snapshot in Redis")
         digests.append(other.call("DEBUG", "DIGEST"))
+        if context.is_sava:
+            eq(digest, digests[-1], "the digests of the two servers")
         eq(other.call("SAVE"), resp.OK)
         # And back.
         server = moved(context, other, context.options.server, *NO_LOG)

@@ -9,6 +9,7 @@ import time
 import durability
 import frontier_model
 import resp
+import snapshot_tests
 from harness import SLOW, check, eq, run_workers, test, until
 
 WRONG_TYPE = resp.Error(b"WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -146,7 +147,7 @@ def exported_and_imported(context):
                                                            for i in range(500)))
     client.call("FR.ADD", "f", "AT", "4000000000000", "https://later/")
     client.call("FR.NEXT", "f", "20")
-    client.call("FR.NACK", "f", *map(str, range(1, 6)))
+    client.call("FR.NACK", "f", *map(str, range(2, 7)))  # the delayed URL has number 1
     client.call("FR.CREATE", "g", "RETRIES", "0", "LEASE", "600000")
 
     def entries(key):
@@ -394,6 +395,71 @@ def histories_survive_restarts(context):
                 history.compare()
         for history in histories:
             history.client.close()
+
+
+@test(timeout=90)
+def snapshots_while_it_changes(context):
+    """Every snapshot has the frontier of one instant, although it is saved in pieces."""
+    context.sava_only()
+    server = durability.durable(context, "--save", "", "--appendonly", "no")
+    folder = context.temp_dir()
+    with server.client() as client:
+        client.call("FR.CREATE", "f", "DEDUP", "seen", "LEASE", "86400000", "STRATEGY", "breadth")
+        for at in range(0, 60_000, 500):
+            urls = ["http://h%d/first/%d" % (i % 701, i) for i in range(at, at + 500)]
+            eq(sum(client.call("FR.ADD", "f", *urls)), 500)
+        client.call("SET", "total", "60000")
+    address = server.address
+    deadline = time.time() + 2
+
+    def producer():
+        with resp.Client(address, 60) as own:
+            number = 0
+            while time.time() < deadline:
+                urls = ["http://h%d/%d/x" % (i % 997, i) for i in range(number, number + 20)]
+                number += 20
+                own.pipeline(
+                    [("MULTI",), ("FR.ADD", "f", *urls), ("INCRBY", "total", "20"), ("EXEC",)]
+                )
+            return number
+
+    def worker():
+        with resp.Client(address, 60) as own:
+            done = 0
+            while time.time() < deadline:
+                ids = [lease for lease, _ in own.call("FR.NEXT", "f", "30")]
+                done += own.call("FR.ACK", "f", *ids[: len(ids) // 2])
+            return done
+
+    saver = snapshot_tests.dump_saver(server, folder)
+    count = run_workers([lambda: saver(address, deadline), producer, worker], 60)[0]
+    check(count >= 2, "too few snapshots: %d" % count)
+    for number in sorted({0, count // 2, count - 1}):
+        place = os.path.join(folder, str(number))
+        loaded = durability.durable(context, "--save", "", "--appendonly", "no", directory=place)
+        what = "dump %d" % number
+        with loaded.client() as client:
+            stats = fields(client.call("FR.STATS", "f"))
+            eq(stats[b"added"], int(client.call("GET", "total")), what)
+            pending = stats[b"added"] - stats[b"acked"]
+            eq(stats[b"queued"] + stats[b"leased"], pending, what)
+            eq(stats[b"seen"], stats[b"added"], what)
+            cursor, urls = b"0", []
+            while True:
+                cursor, part = client.call("FR.EXPORT", "f", cursor, "COUNT", "20000")
+                urls += [entry[0] for entry in part]
+                if cursor == b"0":
+                    break
+            eq((len(urls), len(set(urls))), (pending, pending), what)
+            served = 0
+            while True:
+                part = client.call("FR.NEXT", "f", "5000", "LEASE", "0")
+                served += len(part)
+                if not part:
+                    break
+            eq(served, stats[b"queued"], what)
+        loaded.kill()
+    context.say("%d snapshots" % count)
 
 
 # ---- many at a time ----

@@ -10,7 +10,7 @@ import compare
 import resp
 from harness import check, eq, test, until
 
-STEPS = 3000
+STEPS = 2000
 KEYS = ["h1", "h2"]
 
 

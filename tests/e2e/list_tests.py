@@ -3,6 +3,10 @@
 Replies and error texts are in cases/lists.txt, cases/sort.txt and cases/hyperloglog.txt.
 """
 
+import os
+import shutil
+import time
+
 import resp
 from harness import check, eq, test
 
@@ -112,9 +116,13 @@ def run_walk(context, name, steps, **settings):
             client.call("FLUSHALL")
 
 
-@test(timeout=60.0)
+@test(timeout=200.0)
 def lists_walk_like_redis(context):
-    run_walk(context, "lists", WALK)
+    deadline = time.monotonic() + min(context.options.seconds, 120.0)
+    turn = 0
+    while not context.notes and (turn == 0 or time.monotonic() < deadline):
+        run_walk(context, "lists, turn %d" % turn, WALK)
+        turn += 1
 
 
 @test(timeout=60.0)
@@ -302,3 +310,32 @@ def sorting_is_that_of_redis(context):
             command += ["ALPHA"]
         eq(sut.call(*command), stock.call(*command), "step %d: %s" % (step, " ".join(command)))
         eq(sut.call("LRANGE", "d", "0", "-1"), stock.call("LRANGE", "d", "0", "-1"))
+
+
+# ---- the log ----
+
+
+@test(timeout=60.0)
+def a_log_of_lists_is_replayed_by_both(context):
+    context.sava_only("the log of the server under test goes to the stock one")
+    server = context.start("--appendonly", "yes", "--appendfsync", "always")
+    client = context.client(server)
+    rng = context.rng("log")
+    walk = Walk(rng)
+    for _ in range(500):
+        client.call(*[a if isinstance(a, bytes) else str(a).encode() for a in walk.command()])
+        client.call("PFADD", "h", "%d" % rng.randrange(1000))
+        if rng.random() < 0.1:
+            client.call("PFCOUNT", "h")
+            client.call("PFMERGE", "g", "h")
+    lists = [client.call("LRANGE", key, "0", "-1") for key in ("l1", "l2", "l3", "copy")]
+    estimators = [client.call("GET", key) for key in ("h", "g")]
+    check(any(lists), "nothing is left to compare")
+    digest = client.call("DEBUG", "DIGEST")
+    eq(client.call("DEBUG", "LOADAOF"), resp.OK)
+    eq(client.call("DEBUG", "DIGEST"), digest)
+    folder = os.path.join(context.temp_dir(), "data")
+    shutil.copytree(server.dir, folder)
+    stock = context.client(context.start_stock("--dir", folder, "--appendonly", "yes"))
+    eq([stock.call("LRANGE", key, "0", "-1") for key in ("l1", "l2", "l3", "copy")], lists)
+    eq([stock.call("GET", key) for key in ("h", "g")], estimators)

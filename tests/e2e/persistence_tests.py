@@ -774,17 +774,13 @@ def other_names_for_the_log(context):
 
 
 @test()
-def functions_and_foreign_values(context):
+def foreign_values(context):
     """A file with what we cannot hold is refused by name, and left as it is."""
-    context.sava_only("Redis has these types")
-    stock = durable(context, *NO_SAVE, *NO_LOG, binary=context.options.stock)
-    stock.call("SET", "fine", "1")
-    stock.call("XADD", "a stream", "*", "f", "v")
-    eq(stock.call("SAVE"), resp.OK)
-    stock.kill()
+    context.sava_only("Redis words it differently")
     server = durable(context, *NO_SAVE, *NO_LOG, started=False)
-    shutil.copy(stock.path("dump.rdb"), server.path("dump.rdb"))
+    with open(server.path("dump.rdb"), "wb") as file:
+        file.write(b"REDIS0010\xfe\x00\x00\x04fine\x011\x63\x07strange\x05value\xff" + bytes(8))
     before = durability.digest_of_files(server.dir)
     output = durability.refused_start(server)
-    check("dump.rdb" in output and "a stream" in output, output[-800:])
+    check("dump.rdb" in output and "strange" in output, output[-800:])
     eq(durability.digest_of_files(server.dir), before, "the files")

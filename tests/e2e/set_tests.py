@@ -7,7 +7,7 @@ import compare
 import resp
 from harness import check, eq, test
 
-STEPS = 3000
+STEPS = 1500
 KEYS = ["s1", "s2", "s3"]
 
 
@@ -25,8 +25,8 @@ class Walk:
             kind = rng.random()
             if kind < 0.01:
                 return b"x" * rng.choice([63, 64, 65, 600, 9000])
-            return b"m%d" % rng.randrange(400)
-        return b"%d" % (rng.randrange(-400, 400) * rng.choice([1, 1, 1, 1000, 10**10]))
+            return b"m%d" % rng.randrange(250)
+        return b"%d" % (rng.randrange(-300, 300) * rng.choice([1, 1, 1, 1000, 10**10]))
 
     def command(self):
         rng = self.rng
@@ -110,7 +110,7 @@ def run_walk(context, name, steps, **settings):
 
 @test(timeout=60.0)
 def sets_walk_like_redis(context):
-    for i in range(3):
+    for i in range(2):
         run_walk(context, "sets %d" % i, STEPS)
 
 

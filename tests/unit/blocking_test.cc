@@ -127,7 +127,7 @@ void Round(TestEngine& test, Lane& lane) {
 }
 
 class BlockingTest : public testing::Test {
- protected:
+ public:
   // Runs a command that is expected to wait.
   void Waits(TestClient& client, const std::vector<std::string>& words) {
     EXPECT_EQ("", client.Run(words));
@@ -376,7 +376,7 @@ TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
 // Threads that give, take, pass on, give up, unblock and hang up on few keys: what was given is
 // what was taken and what is left, and nobody waits for what is there.
 class BlockingStress : public testing::Test {
- protected:
+ public:
   static constexpr size_t kLanes = 3;
   static constexpr size_t kClients = 6;  // of each lane
   static constexpr int kKeys = 3;

@@ -1,4 +1,5 @@
 // The FR.* and URL.* families: replies, errors, events, and that the log gives the same frontier.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +22,14 @@ class ReplyText {
 
   std::string Read() {
     const char kind = rest_[0];
-    const std::string line(rest_.substr(1, rest_.find('\r') - 1));
+    std::string line(rest_.substr(1, rest_.find('\r') - 1));
     rest_.remove_prefix(line.size() + 3);
     if (kind == ':' || kind == '+') return line;
     if (kind == '-') return "-" + line;
     if (kind == '_' || line == "-1") return "null";
     const size_t count = std::stoul(line);
     if (kind == '$') {
-      const std::string text(rest_.substr(0, count));
+      std::string text(rest_.substr(0, count));
       rest_.remove_prefix(count + 2);
       return text;
     }
@@ -43,6 +44,16 @@ class ReplyText {
  private:
   std::string_view rest_;
 };
+
+// Words with blanks between them.
+std::string Line(std::initializer_list<std::string_view> words) {
+  std::string line;
+  for (const std::string_view word : words) {
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  return line;
+}
 
 class FrontierCommandsTest : public testing::Test {
  protected:
@@ -111,8 +122,8 @@ TEST_F(FrontierCommandsTest, StrategiesChooseTheHost) {
            {"depth", "[http://a/1, http://a/x/2, http://b/3]"},
            {"breadth", "[http://a/1, http://b/3, http://c/4]"},
            {"best", "[http://c/4, http://a/1, http://c/5]"}}) {
-    Run("FR.ADD " + strategy + " " + urls);
-    EXPECT_EQ(Run("FR.NEXT " + strategy + " 3 STRATEGY " + strategy), expected);
+    Run(Line({"FR.ADD", strategy, urls}));
+    EXPECT_EQ(Run(Line({"FR.NEXT", strategy, "3 STRATEGY", strategy})), expected);
   }
   Run("FR.CREATE p STRATEGY priority");
   Run("FR.ADD p PRIO 1 http://a/low");
@@ -434,54 +445,55 @@ TEST_F(FrontierCommandsTest, TheLogGivesTheSameFrontier) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  const auto pick = [&random](size_t n) { return std::to_string(random() % n); };
+  const auto pick = [&random](unsigned n) { return random() % n; };
   for (int round = 0; round < 20; ++round) {
     FakeContext live({FrontierCommands()});
     FakeContext replay({FrontierCommands()});
     replay.set_now_ms(1'900'000'000'000);
     const char* dedup[] = {"pending", "seen", "bloom 0.01"};
     const char* strategy[] = {"depth", "breadth", "best", "priority"};
-    const std::string create = std::string("FR.CREATE f RETRIES 1 STRATEGY ") +
-                               strategy[random() % 4] + " DEDUP " + dedup[random() % 3] +
-                               " DELAY " + pick(30) + " LEASE " + pick(2) + "0";
+    const std::string create =
+        fmt::format("FR.CREATE f RETRIES 1 STRATEGY {} DEDUP {} DELAY {} LEASE {}0",
+                    strategy[pick(4)], dedup[pick(3)], pick(30), pick(2));
     std::vector<std::string> log = {create};
     RunOn(live, create);
     live.TakeChanges();
     for (int step = 0; step < 300; ++step) {
       live.set_now_ms(live.now_ms() + static_cast<int64_t>(random() % 20));
-      const std::string url = "http://h" + pick(5) + "/" + pick(3) + "/" + pick(40);
+      const std::string host = fmt::format("h{}", pick(6));
+      const std::string url = fmt::format("http://h{}/{}/{}", pick(5), pick(3), pick(40));
       std::string call;
       switch (random() % 12) {
         case 0:
         case 1:
         case 2:
-          call = "FR.ADD f PRIO " + pick(3) + " " + url + " bad " + url;
+          call = fmt::format("FR.ADD f PRIO {} {} bad {}", pick(3), url, url);
           break;
         case 3:
-          call = "FR.ADD f AT " + std::to_string(live.now_ms() + 25) + " " + url;
+          call = fmt::format("FR.ADD f AT {} {}", live.now_ms() + 25, url);
           break;
         case 4:
         case 5:
-          call = "FR.NEXT f " + std::to_string(1 + random() % 4);
+          call = fmt::format("FR.NEXT f {}", 1 + pick(4));
           break;
         case 6:
           call = "FR.NEXT f 2 LEASE 15 STRATEGY breadth BLOCK 5 RESTART";
           break;
         case 7:
-          call = "FR.ACK f " + pick(60) + " " + pick(60) + " REFETCH 30";
+          call = fmt::format("FR.ACK f {} {} REFETCH 30", pick(60), pick(60));
           break;
         case 8:
-          call = "FR.NACK f " + pick(60) + " " + pick(60) + " RETRY 7";
+          call = fmt::format("FR.NACK f {} {} RETRY 7", pick(60), pick(60));
           break;
         case 9:
-          call = "FR.EXTEND f " + pick(60) + " LEASE 40";
+          call = fmt::format("FR.EXTEND f {} LEASE 40", pick(60));
           break;
         case 10:
-          call = "FR.HOST f h" + pick(6) + " DELAY " + pick(40);
+          call = fmt::format("FR.HOST f {} DELAY {}", host, pick(40));
           break;
         default:
-          call = random() % 3 == 0 ? "FR.PURGE f h" + pick(5) : "FR.NEXT f 1 HOST h" + pick(6);
-          if (random() % 10 == 0) call = "FR.CLEAR f";
+          call = Line({pick(3) == 0 ? "FR.PURGE f" : "FR.NEXT f 1 HOST", host});
+          if (pick(10) == 0) call = "FR.CLEAR f";
       }
       RunOn(live, call);
       const std::string effects = live.TakeEffects();

@@ -312,7 +312,7 @@ class Histories : public testing::TestWithParam<int> {
     if (rng_.Below(3) == 0) options_.max_per_host = 1 + rng_.Below(20);
     if (rng_.Below(2) == 0) options_.lease_ms = static_cast<int64_t>(1 + rng_.Below(300));
     options_.retries = static_cast<uint32_t>(rng_.Below(3));
-    hosts_ = 1 + rng_.Below(rng_.Below(2) == 0 ? 5 : 200);
+    hosts_ = 1 + rng_.Below(rng_.Below(2) == 0 ? 5 : 60);
     frontier_ = std::make_unique<Frontier>(options_);
     model_ = std::make_unique<FrontierModel>(options_);
   }
@@ -501,7 +501,7 @@ class Histories : public testing::TestWithParam<int> {
 };
 
 TEST_P(Histories, AgreeWithTheModel) {
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 100; ++i) {
     if (rng_.Below(10) == 0) {
       Rare();
     } else {
@@ -518,12 +518,11 @@ TEST_P(Histories, AgreeWithTheModel) {
     model_->Next(nothing, now_);
     frontier_->Next(nothing, now_, [](const Frontier::Served&) {});
     const int64_t wake = frontier_->NextWake(now_);
-    ASSERT_LE(wake, model_->Wake(now_));
-    ASSERT_EQ(wake == now_, model_->Wake(now_) == now_);
+    ASSERT_EQ(wake, model_->Wake(now_));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, 60));
+INSTANTIATE_TEST_SUITE_P(Seeds, Histories, testing::Range(0, 24));
 
 }  // namespace
 }  // namespace sava::types

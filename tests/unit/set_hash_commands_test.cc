@@ -98,7 +98,9 @@ TEST_F(SetFamily, Chooses) {
   EXPECT_EQ(Run({"SRANDMEMBER", "s", "-900"}).substr(0, 6), "*900\r\n");
   EXPECT_EQ(Run({"SRANDMEMBER", "s", "0"}), "*0\r\n");
   EXPECT_EQ(Run({"SRANDMEMBER", "none"}), "$-1\r\n");
-  EXPECT_EQ(Run({"SRANDMEMBER", "s", "-9223372036854775808"}), "-ERR value is out of range\r\n");
+  EXPECT_EQ(Run({"SRANDMEMBER", "s", "-9223372036854775808"}),
+            "-ERR value is out of range, value must between -9223372036854775807 and "
+            "9223372036854775807\r\n");
   EXPECT_EQ(Run({"SRANDMEMBER", "s", "1", "2"}), "-ERR syntax error\r\n");
 }
 

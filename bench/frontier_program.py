@@ -2,9 +2,9 @@
 """The URL scheduler's program, `sava frontier run`, beside the document's linked lists.
 
 The document (S1, chapter 3.1.4) has three scenarios: one host with all URLs, one URL per host, many
-hosts with many URLs. Each is timed as a whole process on generated files, ours up to 1M URLs, the literal
-port of the document's structures (sava_frontier_lists) as far as it gets in a second or two. The five
-files of chapter 5.1 are timed too.
+hosts with many URLs. Each is timed as a whole process on generated files, ours up to 1M URLs, the
+literal port of the document's structures (sava_frontier_lists) as far as it gets in a second or
+two. The five files of chapter 5.1 are timed too.
 
     bench/frontier_program.py [SERVER] [OUT]      draws them (docs/documents/s1-scenarios.svg)
 """
@@ -50,8 +50,8 @@ def shape(scenario, urls):
 def generate(program, folder, hosts, mean, variance):
     """A command file; returns its path and how many URLs are in it."""
     path = os.path.join(folder, f"load-{hosts}-{mean:.0f}.txt")
-    subprocess.run([program, "frontier", "generate", "--hosts", str(hosts), "--urls-mean", str(mean),
-                    "--urls-variance", str(variance), "-o", path], check=True,
+    subprocess.run([program, "frontier", "generate", "--hosts", str(hosts),
+                    "--urls-mean", str(mean), "--urls-variance", str(variance), "-o", path], check=True,
                    timeout=LIMIT_SECONDS)
     with open(path, encoding="ascii") as file:
         return path, int(file.readline().split()[1])
@@ -107,7 +107,8 @@ def measure(program, times, sizes, port_sizes):
                 theirs.append(Point(urls, *clock([lists, path], min(times, 3))))
                 clock(ours(program, path), 1)
                 same_output(path)
-                harness.say(f"scenario {scenario}, lists: {urls} URLs in {theirs[-1].seconds:.4f} s")
+                harness.say(f"scenario {scenario}, lists: {urls} URLs in "
+                            f"{theirs[-1].seconds:.4f} s, {theirs[-1].cpu:.4f} s CPU")
                 if theirs[-1].cpu > PORT_STOPS:
                     break
             found[scenario] = (mine, theirs)
@@ -161,7 +162,7 @@ def run(session):
 
 
 BENCHMARK = harness.Benchmark("frontier_program",
-                              "the URL scheduler's program: speed, growth, the document's lists", run)
+                              "the URL scheduler's program beside the document's lists", run)
 
 
 # ---- the figure ----
@@ -200,7 +201,7 @@ def axes():
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#e4e4e4"/>')
         out.append(words(LEFT - 8, y + 4, f"{10.0**power:g} s", "end"))
     out.append(words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "URLs"))
-    out.append(words(LEFT, 22, "CPU time of the whole program: lines ours, dashed the document's linked lists",
+    out.append(words(LEFT, 22, "CPU time of the whole program: lines ours, dashed the document's lists",
                      "start"))
     return out
 
@@ -208,7 +209,8 @@ def axes():
 def curve(points, colour, dashed):
     path = " ".join(f"{x_of(p.urls):.1f},{y_of(p.cpu):.1f}" for p in points)
     dash = ' stroke-dasharray="6 4"' if dashed else ""
-    return [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>'] + [
+    line = f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>'
+    return [line] + [
         f'<circle cx="{x_of(p.urls):.1f}" cy="{y_of(p.cpu):.1f}" r="3" fill="{colour}"/>'
         for p in points]
 
@@ -220,8 +222,8 @@ def draw(found):
     for number, (scenario, what) in enumerate(SCENARIOS.items()):
         mine, theirs = found[scenario]
         lines += curve(mine, COLOURS[scenario], False) + curve(theirs, COLOURS[scenario], True)
-        lines.append(words(WIDTH - RIGHT + 12, TOP + 20 + 24 * number, f"{scenario}: {what}", "start",
-                           COLOURS[scenario]))
+        lines.append(words(WIDTH - RIGHT + 12, TOP + 20 + 24 * number, f"{scenario}: {what}",
+                           "start", COLOURS[scenario]))
     lines.append("</svg>")
     return "\n".join(lines) + "\n"
 

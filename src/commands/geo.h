@@ -11,8 +11,8 @@
 
 namespace sava::commands {
 
-// Longitude and latitude at arguments i and i + 1; replies the error and returns false when they are
-// none or out of range.
+// Longitude and latitude at arguments i and i + 1; replies the error and returns false when they
+// are none or out of range.
 bool GeoPointArg(Context& context, size_t i, types::GeoPoint* point);
 // How many metres the unit at argument i has; replies the error and returns false when it is none.
 bool GeoUnitArg(Context& context, size_t i, double* metres);

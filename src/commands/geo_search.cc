@@ -216,13 +216,11 @@ void SortFound(const GeoRequest& request, std::vector<GeoFound>* found) {
   // The first few are of use only when they are the nearest.
   if (request.count != 0 && order == GeoOrder::kNone && !request.any) order = GeoOrder::kAsc;
   if (order == GeoOrder::kAsc) {
-    std::stable_sort(found->begin(), found->end(), [](const GeoFound& a, const GeoFound& b) {
-      return a.distance < b.distance;
-    });
+    std::stable_sort(found->begin(), found->end(),
+                     [](const GeoFound& a, const GeoFound& b) { return a.distance < b.distance; });
   } else if (order == GeoOrder::kDesc) {
-    std::stable_sort(found->begin(), found->end(), [](const GeoFound& a, const GeoFound& b) {
-      return a.distance > b.distance;
-    });
+    std::stable_sort(found->begin(), found->end(),
+                     [](const GeoFound& a, const GeoFound& b) { return a.distance > b.distance; });
   }
   if (request.count > 0 && found->size() > static_cast<uint64_t>(request.count)) {
     found->resize(static_cast<size_t>(request.count));
@@ -231,8 +229,8 @@ void SortFound(const GeoRequest& request, std::vector<GeoFound>* found) {
 
 void ReplyFound(Context& context, const GeoRequest& request, const std::vector<GeoFound>& found) {
   protocol::Reply& reply = context.reply();
-  const int64_t more = (request.with_distance ? 1 : 0) + (request.with_hash ? 1 : 0) +
-                       (request.with_point ? 1 : 0);
+  const int64_t more =
+      (request.with_distance ? 1 : 0) + (request.with_hash ? 1 : 0) + (request.with_point ? 1 : 0);
   reply.Array(static_cast<int64_t>(found.size()));
   for (const GeoFound& item : found) {
     if (more > 0) reply.Array(more + 1);
@@ -255,17 +253,15 @@ void SearchGeneric(Context& context, GeoForm form, bool may_store) {
   if (from == 0 || !GeoWords(context, from, &request) || !GeoWordsFit(context, request)) return;
   std::vector<GeoFound> found;
   if (set != nullptr) {
-    found = FindInside(*set, request.shape,
-                       request.any ? static_cast<size_t>(request.count) : 0);
+    found = FindInside(*set, request.shape, request.any ? static_cast<size_t>(request.count) : 0);
     SortFound(request, &found);
   }
   if (!request.store) return ReplyFound(context, request, found);
   std::vector<ScoredMember> members;
   members.reserve(found.size());
   for (const GeoFound& item : found) {
-    members.push_back({item.member, request.store_distance
-                                        ? item.distance / request.shape.metres
-                                        : item.score});
+    members.push_back(
+        {item.member, request.store_distance ? item.distance / request.shape.metres : item.score});
   }
   StoreSortedSet(context, *request.store, members,
                  request.search() ? "geosearchstore" : "georadiusstore");
@@ -283,7 +279,8 @@ bool GeoradiusKeys(Args args, std::vector<int>* indexes) {
   indexes->push_back(1);
   int store = 0;
   for (size_t i = 5; i + 1 < args.size(); ++i) {
-    if (!base::EqualsNoCase(args[i], "STORE") && !base::EqualsNoCase(args[i], "STOREDIST")) continue;
+    if (!base::EqualsNoCase(args[i], "STORE") && !base::EqualsNoCase(args[i], "STOREDIST"))
+      continue;
     store = static_cast<int>(++i);
   }
   if (store > 0) indexes->push_back(store);
@@ -331,12 +328,11 @@ const CommandSpec kGeoSearchRows[] = {
      .since = "6.2.0",
      .summary = "Stores the points inside a circle or a box in another key.",
      .complexity = kGeoSearchCost,
-     .arguments =
-         "destination:key source:key "
-         "(from: FROMMEMBER member:string | FROMLONLAT longitude:double latitude:double) "
-         "(by: (circle: BYRADIUS radius:double (unit: M | KM | FT | MI)) | "
-         "(box: BYBOX width:double height:double (unit: M | KM | FT | MI))) "
-         "[order: ASC | DESC] [count-block: COUNT count:integer [ANY]] [STOREDIST]",
+     .arguments = "destination:key source:key "
+                  "(from: FROMMEMBER member:string | FROMLONLAT longitude:double latitude:double) "
+                  "(by: (circle: BYRADIUS radius:double (unit: M | KM | FT | MI)) | "
+                  "(box: BYBOX width:double height:double (unit: M | KM | FT | MI))) "
+                  "[order: ASC | DESC] [count-block: COUNT count:integer [ANY]] [STOREDIST]",
      .reply = "how many points were stored",
      .example = "GEOSEARCHSTORE near cities FROMLONLAT 20 45 BYBOX 400 300 km"},
     {.name = "georadius",
@@ -356,8 +352,7 @@ const CommandSpec kGeoSearchRows[] = {
      .reply = kGeoSearchReply,
      .example = "GEORADIUS cities 20 45 400 km",
      .deprecated_since = "6.2.0",
-     .replaced_by =
-         "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"},
+     .replaced_by = "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"},
     {.name = "georadiusbymember",
      .handler = Georadiusbymember,
      .arity = -5,

@@ -178,8 +178,7 @@ void Zadd(Context& context) {
   }
   if ((add.only_greater && add.only_new) || (add.only_less && add.only_new) ||
       (add.only_greater && add.only_less)) {
-    return context.Error(
-        "ERR GT, LT, and/or NX options at the same time are not compatible");
+    return context.Error("ERR GT, LT, and/or NX options at the same time are not compatible");
   }
   if (add.increment && words > 2) {
     return context.Error("ERR INCR option supports a single increment-element pair");
@@ -370,8 +369,8 @@ void Zscan(Context& context) {
   reply.Array(2);
   const size_t mark = reply.Mark();
   int64_t found = 0;
-  const uint64_t next = set->Scan(
-      cursor, static_cast<size_t>(count), [&](std::string_view member, double score) {
+  const uint64_t next =
+      set->Scan(cursor, static_cast<size_t>(count), [&](std::string_view member, double score) {
         if (pattern.has_value() && !base::GlobMatch(*pattern, member)) return;
         reply.Bulk(member);
         reply.Bulk(ZscanScore(*set, score));

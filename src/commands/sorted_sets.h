@@ -37,16 +37,15 @@ void ReplyMember(protocol::Reply& reply, std::string_view member, double score, 
 // A double as Redis reads it (no spaces around it, not NaN).
 bool ParseScore(std::string_view text, double* out);
 // The same of argument i; replies the error and returns false when it is none.
-bool ScoreArg(Context& context, size_t i, double* out,
-              std::string_view error = errors::kNotFloat);
+bool ScoreArg(Context& context, size_t i, double* out, std::string_view error = errors::kNotFloat);
 
 // A score with the member it belongs to.
 struct ScoredMember {
   std::string_view member;
   double score = 0;
 };
-// Makes `key` a sorted set of these members, as the STORE commands do: an expiry is dropped, with no
-// members the key goes. Does the bookkeeping, and replies how many there are.
+// Makes `key` a sorted set of these members, as the STORE commands do: an expiry is dropped, with
+// no members the key goes. Does the bookkeeping, and replies how many there are.
 void StoreSortedSet(Context& context, std::string_view key,
                     const std::vector<ScoredMember>& members, std::string_view event);
 // What every removal from the set at `key` ends with; `removed` may be 0.

@@ -301,11 +301,8 @@ void Zintercard(Context& context) {
 // ---- rows ----
 
 constexpr KeySpec NumberedSources(int16_t at) {
-  return {.flags = kKeyRo | kKeyAccess,
-          .first = at,
-          .keynum = true,
-          .keynum_at = 0,
-          .keynum_first = 1};
+  return {
+      .flags = kKeyRo | kKeyAccess, .first = at, .keynum = true, .keynum_at = 0, .keynum_first = 1};
 }
 constexpr KeySpec kAlgebraTarget = KeyAt(1, kKeyOw | kKeyUpdate);
 constexpr std::string_view kUnionCost =
@@ -318,10 +315,10 @@ constexpr std::string_view kDiffCost =
     "size of the result";
 constexpr std::string_view kWeightedArguments =
     "numkeys:integer key [key ...] [WEIGHTS weight:integer [weight:integer ...]] "
-    "[AGGREGATE aggregate: SUM | MIN | MAX] [WITHSCORES]";
+    "[AGGREGATE (aggregate: SUM | MIN | MAX)] [WITHSCORES]";
 constexpr std::string_view kWeightedStoreArguments =
     "destination:key numkeys:integer key [key ...] "
-    "[WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE aggregate: SUM | MIN | MAX]";
+    "[WEIGHTS weight:integer [weight:integer ...]] [AGGREGATE (aggregate: SUM | MIN | MAX)]";
 constexpr std::string_view kAlgebraReply =
     "array of members; with WITHSCORES each followed by its score (RESP2) or in pairs (RESP3)";
 

@@ -81,8 +81,7 @@ void ZpopGeneric(Context& context, ZsetEnd end) {
   SortedSet* set = nullptr;
   if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
   if (set == nullptr || count == 0) return context.reply().Array(0);
-  const PopForm form =
-      counted && context.reply().resp() == 3 ? PopForm::kPairs : PopForm::kFlat;
+  const PopForm form = counted && context.reply().resp() == 3 ? PopForm::kPairs : PopForm::kFlat;
   Pop(context, context.arg(1), *set, end, static_cast<uint64_t>(count), form);
 }
 
@@ -138,8 +137,8 @@ void Zmpop(Context& context) {
     SortedSet* set = nullptr;
     if (!FindSortedSet(context, key, Access::kWrite, &set)) return;
     if (set == nullptr) continue;
-    const size_t n = Pop(context, key, *set, args.end, static_cast<uint64_t>(args.count),
-                         PopForm::kKeyPairs);
+    const size_t n =
+        Pop(context, key, *set, args.end, static_cast<uint64_t>(args.count), PopForm::kKeyPairs);
     return LogPop(context, key, args.end, n);
   }
   context.reply().NullArray();
@@ -160,8 +159,8 @@ bool FirstFilledSet(Context& context, Args keys, std::string_view* key, SortedSe
       if (!FindSortedSet(context, candidate, Access::kWrite, set)) return false;
     } else {
       const Value value = context.Find(candidate, Access::kWrite);
-      const bool is_set = value.kind == Value::Kind::kObject &&
-                          &value.object->type() == &SortedSet::Type();
+      const bool is_set =
+          value.kind == Value::Kind::kObject && &value.object->type() == &SortedSet::Type();
       *set = is_set ? static_cast<SortedSet*>(value.object) : nullptr;
     }
     if (*set != nullptr) return true;
@@ -177,8 +176,7 @@ void PopOrWaitFor(Context& context, const MpopArgs& args, int64_t deadline, PopF
   if (set != nullptr) {
     // The key may be a view of the context's; the effect needs it after the set has gone.
     const std::string name(key);
-    const size_t n =
-        Pop(context, name, *set, args.end, static_cast<uint64_t>(args.count), form);
+    const size_t n = Pop(context, name, *set, args.end, static_cast<uint64_t>(args.count), form);
     if (form == PopForm::kKeyFlat) return context.Effect({ZpopCommand(args.end), name});
     return LogPop(context, name, args.end, n);
   }

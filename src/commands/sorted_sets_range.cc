@@ -182,8 +182,7 @@ bool ParseRangeWords(Context& context, size_t from, bool store, RangeOptions* op
     return false;
   }
   if (options->with_scores && options->by == RangeBy::kMember) {
-    context.Error(
-        "ERR syntax error, WITHSCORES not supported in combination with BYLEX");
+    context.Error("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
     return false;
   }
   return true;
@@ -216,8 +215,7 @@ void RangeGeneric(Context& context, size_t key, bool store, RangeOptions options
   const bool reverse = options.direction == Direction::kReverse;
   const bool swapped = reverse && options.by != RangeBy::kRank;
   RangeRequest range;
-  if (!ParseBounds(context, options.by, key + (swapped ? 2 : 1), key + (swapped ? 1 : 2),
-                   &range)) {
+  if (!ParseBounds(context, options.by, key + (swapped ? 2 : 1), key + (swapped ? 1 : 2), &range)) {
     return;
   }
   SortedSet* set = nullptr;
@@ -330,8 +328,9 @@ const CommandSpec kRangeRows[] = {
      .group = "sorted-set",
      .since = "6.2.0",
      .summary = "Stores the members of a range of ranks, scores or names in another key.",
-     .complexity = "O(log(N)+M) with N being the size of the sorted set and M the number of members "
-                   "stored",
+     .complexity =
+         "O(log(N)+M) with N being the size of the sorted set and M the number of members "
+         "stored",
      .arguments = "dst:key src:key min:string max:string [sortby: BYSCORE | BYLEX] [REV] "
                   "[LIMIT offset:integer count:integer]",
      .reply = "how many members were stored",

@@ -469,12 +469,10 @@ void Engine::RingAlarms(Lane& lane) {
       continue;
     }
     const bool writes = waiter->command->has(commands::kWrite | commands::kMayReplicate);
-    if (loading() || (writes && refusing_.load(std::memory_order_relaxed))) {
-      SetAlarm(lane, client, now + 100);
-      continue;
-    }
-    if (paused(writes, now)) {
-      SetAlarm(lane, client, std::clamp(pause_until(), now + 1, now + 100));
+    if (paused(writes, now) || loading() || (writes && refusing_.load(std::memory_order_relaxed))) {
+      const int64_t later = now + 100;
+      SetAlarm(lane, client,
+               waiter->deadline_ms == 0 ? later : std::min(waiter->deadline_ms, later));
       continue;
     }
     SetAlarm(lane, client, INT64_MAX);

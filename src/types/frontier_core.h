@@ -210,6 +210,9 @@ class Frontier::Core {
     uint64_t host_hash;
     uint64_t hash;
     uint32_t candidate;  // a host with the same short hash
+    Ref list;            // the chunk of its FIFOs to look at next
+    uint32_t here;       // how many are in it
+    uint32_t left;       // and with those behind
   };
   struct Tally;   // what one Next call took from each host
   struct Loader;  // what is read before it is put together

@@ -1,6 +1,7 @@
 // The hosts of a Frontier, what it knows of URLs, and adding them.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "types/frontier_core.h"
 
@@ -198,27 +199,42 @@ void Frontier::Core::Plan(std::span<const Url> urls, Planned* plans) const {
     }
     set_ != nullptr ? set_->PrefetchPage(plans[i].hash) : bloom_->Prefetch(plans[i].hash);
   }
+  const auto ask_for_tail = [this](const Queue& queue) {
+    __builtin_prefetch(arena_.Look(queue.tail), 1);
+    __builtin_prefetch(arena_.Data(queue.tail) + queue.tail_at, 1);
+  };
   for (size_t i = 0; i < urls.size(); ++i) {
+    plans[i].list = Arena::kNone;
     if (plans[i].candidate == TextTable::kNothing) continue;
     const Host& host = hosts_[plans[i].candidate];
     __builtin_prefetch(names_.Address(host.name));
     if (host.queued == 0) continue;
-    if (host.first.depth != urls[i].depth && host.more_count != 0) {
-      __builtin_prefetch(arena_.Look(host.more), 1);
+    if (host.first.depth == urls[i].depth || host.more_count == 0) {
+      ask_for_tail(host.first);
     } else {
-      __builtin_prefetch(arena_.Data(host.first.tail) + host.first.tail_at, 1);
+      plans[i].list = host.more;
+      plans[i].here = (host.more_count - 1) % kQueuesPerChunk + 1;
+      plans[i].left = host.more_count;
+      __builtin_prefetch(arena_.Look(host.more), 1);
     }
   }
-  for (size_t i = 0; i < urls.size(); ++i) {
-    if (plans[i].candidate == TextTable::kNothing) continue;
-    const Host& host = hosts_[plans[i].candidate];
-    if (host.queued == 0 || host.first.depth == urls[i].depth || host.more_count == 0) continue;
-    const uint32_t here = (host.more_count - 1) % kQueuesPerChunk + 1;
-    for (uint32_t k = 0; k < here; ++k) {
-      const Queue queue = GetQueue(host, {host.more, k});
-      if (queue.depth != urls[i].depth) continue;
-      __builtin_prefetch(arena_.Data(queue.tail) + queue.tail_at, 1);
-      break;
+  // Most hosts have no more FIFOs than two chunks hold.
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < urls.size(); ++i) {
+      Planned& plan = plans[i];
+      if (plan.list == Arena::kNone) continue;
+      const Ref chunk = std::exchange(plan.list, Arena::kNone);
+      bool found = false;
+      for (uint32_t k = 0; k < plan.here && !found; ++k) {
+        const Queue queue = GetQueue(hosts_[plan.candidate], {chunk, k});
+        found = queue.depth == urls[i].depth;
+        if (found) ask_for_tail(queue);
+      }
+      plan.left -= plan.here;
+      if (found || plan.left == 0) continue;
+      plan.here = kQueuesPerChunk;
+      plan.list = arena_.Link(chunk);
+      __builtin_prefetch(arena_.Look(plan.list), 1);
     }
   }
 }

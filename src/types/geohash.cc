@@ -154,9 +154,10 @@ std::optional<double> GeoShape::DistanceInside(const GeoPoint& point) const {
 
 std::vector<GeoRange> GeoCover(const GeoShape& shape) {
   const Area box = BoxAround(shape);
-  const double reach = shape.box ? sqrt((shape.width / 2) * (shape.width / 2) +
-                                        (shape.height / 2) * (shape.height / 2))
-                                 : shape.radius;
+  const double reach =
+      shape.box
+          ? sqrt((shape.width / 2) * (shape.width / 2) + (shape.height / 2) * (shape.height / 2))
+          : shape.radius;
   int steps = StepsFor(reach * shape.metres, shape.centre.latitude);
   Cell middle = CellOf(shape.centre, steps);
   // Near an edge of its cell the shape may reach beyond the neighbours.

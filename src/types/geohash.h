@@ -1,6 +1,6 @@
 // Geohashes as Redis keeps them in sorted sets: longitude and latitude as 26-bit fractions of their
-// ranges, interleaved to 52 bits (latitude in the even places), which a double holds exactly. Points
-// that are near each other mostly have near hashes, so an area is a few ranges of scores.
+// ranges, interleaved to 52 bits (latitude in the even places), which a double holds exactly.
+// Points that are near each other mostly have near hashes, so an area is a few ranges of scores.
 //
 // Distances are great circles on a sphere. Pure functions.
 #pragma once
@@ -22,8 +22,8 @@ struct GeoPoint {
   double latitude = 0;
 
   bool InRange() const {
-    return longitude >= -kMaxLongitude && longitude <= kMaxLongitude &&
-           latitude >= -kMaxLatitude && latitude <= kMaxLatitude;
+    return longitude >= -kMaxLongitude && longitude <= kMaxLongitude && latitude >= -kMaxLatitude &&
+           latitude <= kMaxLatitude;
   }
 };
 

@@ -1,5 +1,6 @@
-// MemberIndex: finds the leaf that a member of a large sorted set is in. It keeps no members: a slot
-// holds 32 bits of the member's hash and the leaf's id, and whoever looks compares in the leaf.
+// MemberIndex: finds the leaf that a member of a large sorted set is in. It keeps no members: a
+// slot holds 32 bits of the member's hash and the leaf's id, and whoever looks compares in the
+// leaf.
 //
 // Extendible hashing: the top bits of a hash choose a segment in the directory. A segment is an
 // open-addressed table that grows in steps from 64 to 1,024 slots and then splits in two; its load
@@ -100,9 +101,7 @@ class MemberIndex {
   static size_t SegmentBytes(uint32_t capacity) {
     return sizeof(Segment) + capacity * sizeof(uint64_t);
   }
-  static Entry EntryOf(Segment* segment) {
-    return {segment, segment->depth, segment->capacity};
-  }
+  static Entry EntryOf(Segment* segment) { return {segment, segment->depth, segment->capacity}; }
   Segment* NewSegment(uint32_t depth, uint32_t capacity);
   void FreeSegment(Segment* segment);
   uint32_t SlotAt(const Segment& segment, uint64_t slot) const;

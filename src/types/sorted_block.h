@@ -1,5 +1,5 @@
-// SortedBlock: members with scores, packed in one piece of memory in the order of (score, member). A
-// small sorted set is one such block, a leaf of a large one is another.
+// SortedBlock: members with scores, packed in one piece of memory in the order of (score, member).
+// A small sorted set is one such block, a leaf of a large one is another.
 //
 //   count u16 | width u8 | flags u8 | text bytes u32 | [base i64] | lengths | scores | texts
 //

@@ -162,8 +162,7 @@ size_t SortedSet::CountBelow(double score, bool equal) const {
 }
 
 size_t SortedSet::CountMembersBelow(std::string_view member, bool equal) const {
-  return is_tree() ? tree()->CountMembersBelow(member, equal)
-                   : block()->FirstMember(member, equal);
+  return is_tree() ? tree()->CountMembersBelow(member, equal) : block()->FirstMember(member, equal);
 }
 
 SortedSet::Iterator SortedSet::At(size_t rank) const {

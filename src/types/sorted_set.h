@@ -1,5 +1,5 @@
-// SortedSet: Redis's sorted set. Members are unique byte strings with scores (doubles), in the order
-// of (score, member).
+// SortedSet: Redis's sorted set. Members are unique byte strings with scores (doubles), in the
+// order of (score, member).
 //
 // A small one is a single packed block (sorted_block.h, up to 2 KB), a large one a tree of such
 // blocks with an index of members (sorted_tree.h). What OBJECT ENCODING answers is kept apart from

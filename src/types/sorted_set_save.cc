@@ -81,7 +81,8 @@ std::string ScoreText(double score) {
   if (IsWhole(score, &whole)) return base::IntText(whole);
   // d.ddde+xx
   char text[40];
-  const auto end = std::to_chars(text, text + sizeof text, score, std::chars_format::scientific).ptr;
+  const auto end =
+      std::to_chars(text, text + sizeof text, score, std::chars_format::scientific).ptr;
   std::string_view form(text, static_cast<size_t>(end - text));
   std::string out;
   if (form.front() == '-') {
@@ -110,9 +111,7 @@ std::string ScoreText(double score) {
   return out + (exponent < 0 ? "e-" : "e+") + base::IntText(std::abs(exponent));
 }
 
-uint8_t SortedSet::rdb_type() const {
-  return skiplist() || large() ? kRdbZset2 : kRdbZsetListpack;
-}
+uint8_t SortedSet::rdb_type() const { return skiplist() || large() ? kRdbZset2 : kRdbZsetListpack; }
 
 void SortedSet::Save(Writer& out) const {
   if (rdb_type() == kRdbZsetListpack) {
@@ -192,8 +191,8 @@ bool SortedSet::LoadPacked(uint8_t rdb_type, Reader& in) {
     const int taken = pair.Take(item, &score);
     return taken == 0 || (taken > 0 && LoadOne(pair.member, score + 0.0));
   };
-  const bool whole = rdb_type == kRdbZsetListpack ? ForEachListpack(bytes, take)
-                                                  : ForEachZiplist(bytes, take);
+  const bool whole =
+      rdb_type == kRdbZsetListpack ? ForEachListpack(bytes, take) : ForEachZiplist(bytes, take);
   if (!whole || pair.has_member || size() == 0) return false;
   set_skiplist(size() > static_cast<size_t>(in.limits().zset_max_listpack_entries));
   return true;

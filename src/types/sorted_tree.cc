@@ -167,9 +167,8 @@ std::optional<double> SortedTree::Score(std::string_view member) const {
 
 SortedTree::Place SortedTree::Aim(double score, std::string_view member) const {
   if (nodes_.empty()) return {};
-  const size_t at =
-      LastNotAbove(firsts_.data(), firsts_.size(), score, member,
-                   [this](size_t i) { return FirstMember(*nodes_[i], 0); });
+  const size_t at = LastNotAbove(firsts_.data(), firsts_.size(), score, member,
+                                 [this](size_t i) { return FirstMember(*nodes_[i], 0); });
   const Node& node = *nodes_[at];
   const size_t leaf = LastNotAbove(node.first, node.count, score, member,
                                    [&](size_t i) { return FirstMember(node, i); });

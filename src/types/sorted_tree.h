@@ -9,8 +9,8 @@
 // scores are equal the first members of the leaves decide. By rank: the counts are summed up, over
 // N / 5,000 nodes at most, a microsecond for 20 million members.
 //
-// Leaves fill up by insertion anywhere to some 70 %, of which the allocator sees the size class, and
-// wholly when members come in order, ascending or descending.
+// Leaves fill up by insertion anywhere to some 70 %, of which the allocator sees the size class,
+// and wholly when members come in order, ascending or descending.
 //
 // While a cut is under way (block_cut.h) a leaf is saved before it changes, splits or merges.
 // Invariants: no leaf and no node is empty unless the tree is; counts and first scores are exact.

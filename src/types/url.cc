@@ -238,8 +238,7 @@ std::string_view NormalizeUrlHost(UrlNorm norm, std::string_view text, char* roo
   if (text.size() > kMaxUrlSize) return {};
   if (text.find("://") != std::string_view::npos) return NormalizeUrl(norm, text, room).host;
   if (text.find_first_of("/?#") != std::string_view::npos) return {};
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](char c) { return (ClassOf(c) & kHostByte) != 0; });
+  const bool plain = Skip(text, 0, kHostByte) == text.size();
   if (norm == UrlNorm::kRfc3986 && plain && text.size() <= kMaxUrlHostSize) return text;
   const std::string url = std::string(kHttp) + std::string(text);
   std::string scratch(UrlRoom(url.size()), '\0');

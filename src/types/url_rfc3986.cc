@@ -105,7 +105,7 @@ UrlFault ParseRfc3986(std::string_view url, UrlParts* parts) {
   if (!AppendPort(ViewOf(view.port()), parts->secure, &parts->host)) return UrlFault::kInvalid;
   std::string path;
   AppendUnescaped(ViewOf(view.encoded_path()), &path);
-  if (path.empty()) path = "/";
+  if (path.empty()) path.push_back('/');
   if (path[0] != '/') return UrlFault::kInvalid;  // `host:x` passes as an empty port and a path
   AppendWithoutDots(path, &parts->rest);
   if (view.has_query()) {

@@ -161,8 +161,8 @@ def collections_are_counted(context):
 def unknown_types_are_named_and_refused(context):
     path = os.path.join(context.temp_dir(), "strange.rdb")
     with open(path, "wb") as file:
-        file.write(b"REDIS0010\xfe\x00\x00\x04fine\x011\x63\x07strange\x05value\xff" + bytes(8))
-    check('key "strange": values of RDB type 99' in complaint(context, path), "not named")
+        file.write(b"REDIS0010\xfe\x00\x00\x04fine\x011\x06\x07strange\x05value\xff" + bytes(8))
+    check('key "strange": values of RDB type 6' in complaint(context, path), "not named")
 
 
 @test()

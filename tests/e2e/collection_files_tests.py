@@ -5,12 +5,14 @@ clients read.
 """
 
 import os
+import shutil
 import struct
 
 import resp
 from durability import (
     CHECK_AOF,
     CHECK_RDB,
+    background_save,
     databases,
     durable,
     keys_of,
@@ -20,7 +22,7 @@ from durability import (
     wait_idle,
 )
 from dump_tests import payload
-from harness import SLOW, check, eq, test
+from harness import SLOW, check, eq, run_workers, test
 from persistence_tests import moved
 from stream_type_tests import full_info
 
@@ -811,7 +813,7 @@ def files_of_every_age(context):
                 if expected is not None:
                     context.same(
                         *read_built(client, key, expected),
-                        "version %d, %s" % (version, key.decode())
+                        "version %d, %s" % (version, key.decode()),
                     )
             for key in (key for key in values if key.startswith(b"stream")):
                 eq(
@@ -859,3 +861,127 @@ def damaged_values_are_refused(context):
             client.call("DEL", "damaged")
     check(refused > 200, "only %d were refused" % refused)
     eq(client.call("PING"), resp.PONG)
+
+
+# ---- snapshots of large collections that change ----
+
+MEMBERS = 20_000
+WORKERS = 2
+
+
+def prepare_large(client):
+    commands = []
+    for at in range(0, MEMBERS, 500):
+        names = [b"member:%d" % n for n in range(at, at + 500)]
+        commands.append((b"RPUSH", b"list", *names))
+        commands.append((b"SADD", b"here", *names))
+        commands.append((b"HSET", b"hash", *[word for name in names for word in (name, b"0")]))
+        commands.append((b"ZADD", b"zset", *[word for name in names for word in (b"10", name)]))
+        commands += [
+            (b"XADD", b"stream", b"%d-0" % (n + 1), b"n", b"0") for n in range(at, at + 500)
+        ]
+    commands += [(b"XGROUP", b"CREATE", b"stream", b"g", b"0")]
+    commands += [(b"SET", b"done:%d" % worker, b"0") for worker in range(WORKERS)]
+    for reply in client.pipeline(commands):
+        check(not resp.is_error(reply), resp.show(reply))
+
+
+def large_work(address, rng, worker, stop):
+    """Transactions that each leave all sums as they were, and say how many there have been."""
+    done = 0
+    with resp.Client(address, 60 * SLOW) as client:
+        while not os.path.exists(stop):
+            done += 1
+            number = b"%d" % done
+            one, two = [b"member:%d" % rng.randrange(MEMBERS) for _ in range(2)]
+            sets = rng.choice(((b"here", b"there"), (b"there", b"here")))
+            commands = [
+                (b"MULTI",),
+                (b"SET", b"done:%d" % worker, number),
+                (b"RPUSH", b"list", b"%d:%d" % (worker, done)),
+                (b"LPOP", b"list"),
+                (b"HSET", b"hash", b"last:%d" % worker, number),
+                (b"HINCRBY", b"hash", one, b"1"),
+                (b"HINCRBY", b"hash", two, b"-1"),
+                (b"ZINCRBY", b"zset", b"3", one),
+                (b"ZINCRBY", b"zset", b"-3", two),
+                (b"SMOVE", *sets, one),
+                (b"XADD", b"stream", b"MAXLEN", b"%d" % MEMBERS, b"*", b"w%d" % worker, number),
+                (
+                    b"XREADGROUP",
+                    b"GROUP",
+                    b"g",
+                    b"c%d" % worker,
+                    b"COUNT",
+                    b"3",
+                    b"STREAMS",
+                    b"stream",
+                    b">",
+                ),
+                (b"SET", b"pending:%d" % worker, number),
+                (b"EXEC",),
+            ]
+            reply = client.pipeline(commands)[-1]
+            check(type(reply) is list and not any(map(resp.is_error, reply)), resp.show(reply))
+    return done
+
+
+def check_large(client, what):
+    eq(client.call("LLEN", "list"), MEMBERS, what + ": the list")
+    eq(client.call("SCARD", "here") + client.call("SCARD", "there"), MEMBERS, what + ": the sets")
+    eq(client.call("XLEN", "stream"), MEMBERS, what + ": the stream")
+    fields = hash_value(client, "hash")
+    eq(len([name for name in fields if not name.startswith(b"last:")]), MEMBERS, what)
+    total = sum(int(value) for name, value in fields.items() if name.startswith(b"member"))
+    eq(total, 0, what + ": the hash's sum")
+    scores = zset_value(client, "zset")
+    eq(len(scores), MEMBERS, what + ": the sorted set")
+    eq(sum(number for _, number in scores), 10.0 * MEMBERS, what + ": the scores' sum")
+    check(scores == sorted(scores, key=lambda pair: (pair[1], pair[0])), what + ": the order")
+    tail = client.call("LRANGE", "list", "0", "-1")
+    entries = client.call("XREVRANGE", "stream", "+", "-", "COUNT", str(MEMBERS))
+    for worker in range(WORKERS):
+        done = client.call("GET", "done:%d" % worker)
+        eq(fields.get(b"last:%d" % worker, b"0"), done, what + ": a field")
+        mine = [item.split(b":")[1] for item in tail if item.startswith(b"%d:" % worker)]
+        eq(mine[-1] if mine else b"0", done, what + ": the list's end")
+        mine = [entry[1][1] for entry in entries if entry[1][0] == b"w%d" % worker]
+        eq(mine[0] if mine else b"0", done, what + ": the stream's end")
+    group = client.call("XINFO", "GROUPS", "stream")[0]
+    info = dict(zip(group[::2], group[1::2]))
+    summary = client.call("XPENDING", "stream", "g")
+    eq(sum(int(each[1]) for each in summary[3] or []), info[b"pending"], what + ": what is pending")
+
+
+@test(timeout=240)
+def large_collections_while_they_change(context):
+    """Every snapshot shows one instant of values far larger than a piece of it."""
+    stop = os.path.join(context.temp_dir(), "stop")
+    server = durable(context, *NO_LOG)
+    with server.client() as client:
+        prepare_large(client)
+    taken = context.temp_dir()
+    rounds = 6 if context.options.long else 3
+
+    def save():
+        for number in range(rounds):
+            background_save(server)
+            shutil.copy(server.path("dump.rdb"), os.path.join(taken, "%d.rdb" % number))
+        with open(stop, "w"):
+            pass
+        return rounds
+
+    def work(worker):
+        rng = context.rng("large %d" % worker)
+        return lambda: large_work(server.address, rng, worker, stop)
+
+    done = run_workers([save] + [work(worker) for worker in range(WORKERS)], 200)
+    context.say("%d snapshots, %d transactions meanwhile" % (rounds, sum(done[1:])))
+    for number in range(rounds):
+        directory = context.temp_dir()
+        shutil.copy(os.path.join(taken, "%d.rdb" % number), os.path.join(directory, "dump.rdb"))
+        binary = context.options.stock if number == 0 else context.options.server
+        loaded = durable(context, *NO_LOG, binary=binary, directory=directory)
+        with loaded.client(timeout=60 * SLOW) as client:
+            check_large(client, "snapshot %d in %s" % (number, loaded.name))
+        loaded.stop()

@@ -1,4 +1,4 @@
-"""`sava frontier`: the document's program against a plain model, its generator, its study of locality."""
+"""`sava frontier`: the document's program against a plain model, its generator, its locality."""
 
 import csv
 import os
@@ -385,7 +385,8 @@ def frontier_norm_rfc3986(context):
 def frontier_any_bytes(context):
     rng = context.rng("frontier bytes")
     words = (b"ADD_URLS", b"ESCALONA", b"ESCALONA_HOST", b"VER_HOST", b"LIMPA_HOST", b"\n", b"\r\n",
-             b" ", b"http://", b"a.com", b"/", b"?", b"#", b"9", b"99999999999999999999", b"\0", b"\xff")
+             b" ", b"http://", b"a.com", b"/", b"?", b"#", b"9",
+             b"99999999999999999999", b"\0", b"\xff")
     run_text(context, b"")
     run_text(context, b"\xef\xbb\xbfLISTA_HOSTS\n")
     for _ in range(20):
@@ -618,7 +619,8 @@ def frontier_the_documents_lists(context):
     rows = check_figures(folder, accesses)
     total = {key: int(row["total stack distance"]) for key, row in rows.items()}
     eq(total[7, 0], 4, "figure 24")
-    eq([total[1, number] for number in (*range(1, 6), *range(101, 106))], [0] * 10, "phase 1, lists")
+    of_lists = (*range(1, 6), *range(101, 106))
+    eq([total[1, number] for number in of_lists], [0] * 10, "phase 1, lists")
     for number in range(1, 6):  # figures 17 to 21: cells are farther apart than items
         check(total[0, number] > total[0, 100 + number], "list %d: %s" % (number, total))
     check(total[0, 2] > total[0, 1] > total[0, 5] > total[0, 3], str(total))

@@ -421,6 +421,7 @@ def snapshots_while_it_changes(context):
                 own.pipeline(
                     [("MULTI",), ("FR.ADD", "f", *urls), ("INCRBY", "total", "20"), ("EXEC",)]
                 )
+                time.sleep(0.002)  # or the frontier becomes long to look at
             return number
 
     def worker():
@@ -434,7 +435,7 @@ def snapshots_while_it_changes(context):
     saver = snapshot_tests.dump_saver(server, folder)
     count = run_workers([lambda: saver(address, deadline), producer, worker], 60)[0]
     check(count >= 2, "too few snapshots: %d" % count)
-    for number in sorted({0, count // 2, count - 1}):
+    for number in sorted({0, count - 1}):
         place = os.path.join(folder, str(number))
         loaded = durability.durable(context, "--save", "", "--appendonly", "no", directory=place)
         what = "dump %d" % number

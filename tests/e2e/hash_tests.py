@@ -8,6 +8,8 @@ import time
 
 import compare
 import resp
+from durability import durable
+from export_command_tests import LOG_ON, export, start_from, target
 from harness import check, eq, test, until
 
 STEPS = 2000
@@ -358,3 +360,24 @@ def a_file_says_when_it_holds_times(context):
         eq(file.read(9), b"REDIS0012")
     client.call("DEL", "h")
     until(lambda: client.call("SAVE") == resp.OK and open(path, "rb").read(9) == b"REDIS0010")
+
+
+@test(timeout=60.0)
+def exports_for_redis_have_no_times(context):
+    context.sava_only("Redis 7.0 has no times of fields")
+    server = durable(context, *LOG_ON)
+    client = context.client(server)
+    client.call("HSET", "small", "a", "1", "b", "2")
+    client.call("HSET", "large", *[a for i in range(1000) for a in ("f%d" % i, "v")])
+    for key, field in (("small", "a"), ("large", "f7")):
+        eq(client.call("HEXPIRE", key, "1000", "FIELDS", "1", field), [1])
+    client.call("HSET", "plain", "x", "y")
+    want = [(key, contents(client, key)) for key in ("small", "large", "plain")]
+    eq(server.terminate(), 0)
+    path = target(context)
+    out, _ = export(context, "--portable", "--from", server.dir, path)
+    check("converted 2 hash to hashes without times" in " ".join(out.split()), out)
+    with open(path, "rb") as file:
+        eq(file.read(9), b"REDIS0010")
+    stock = context.client(start_from(context, path, context.options.stock))
+    eq([(key, contents(stock, key)) for key in ("small", "large", "plain")], want)

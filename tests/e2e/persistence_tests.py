@@ -779,7 +779,7 @@ def foreign_values(context):
     context.sava_only("Redis words it differently")
     server = durable(context, *NO_SAVE, *NO_LOG, started=False)
     with open(server.path("dump.rdb"), "wb") as file:
-        file.write(b"REDIS0010\xfe\x00\x00\x04fine\x011\x63\x07strange\x05value\xff" + bytes(8))
+        file.write(b"REDIS0010\xfe\x00\x00\x04fine\x011\x06\x07strange\x05value\xff" + bytes(8))
     before = durability.digest_of_files(server.dir)
     output = durability.refused_start(server)
     check("dump.rdb" in output and "strange" in output, output[-800:])

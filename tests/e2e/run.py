@@ -2,6 +2,7 @@
 """Runs the outside test-suite against a server binary, with stock redis-server beside it.
 
     tests/e2e/run.py [--server PATH] [--only NAME] [--seconds N] [--seed S] [--threads N] [--long]
+                     [--jobs N]
 
 See docs/testing.md. The last line is `N passed, N failed` (`, N skipped` follows when there are
 any); the exit code is 1 when a test failed.
@@ -11,10 +12,13 @@ import argparse
 import importlib
 import os
 import random
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -88,6 +92,8 @@ def parse_arguments():
     parser.add_argument("--seed", default=None, help="of everything random")
     parser.add_argument("--threads", type=int, default=2, help="of the server under test")
     parser.add_argument("--long", action="store_true", help="longer random and concurrency tests")
+    parser.add_argument("--jobs", type=int, default=1, help="so many runs share the tests")
+    parser.add_argument("--part", default="0/1", help="of --jobs: every Nth test, from the Kth on")
     parser.add_argument("--list", action="store_true", help="print the names and stop")
     return parser.parse_args()
 
@@ -235,16 +241,59 @@ def on_term(signum, frame):
     sys.exit(1)
 
 
+def run_jobs(jobs, seed):
+    """Shares the tests among runs of their own; their lines come as they are written."""
+    words = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--jobs", "1"]
+    words += ["--seed", str(seed)]
+    runs = [
+        subprocess.Popen(words + ["--part", "%d/%d" % (part, jobs)], stdout=subprocess.PIPE)
+        for part in range(jobs)
+    ]
+    signal.signal(signal.SIGTERM, lambda *_: [run.terminate() for run in runs])
+    totals = [0, 0, 0]
+
+    def follow(run):
+        for line in run.stdout:
+            found = re.fullmatch(rb"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?", line.strip())
+            if found:
+                for i, number in enumerate(found.groups()):
+                    totals[i] += int(number or 0)
+            else:
+                sys.stdout.buffer.write(line)
+                sys.stdout.buffer.flush()
+
+    started = time.monotonic()
+    followers = [threading.Thread(target=follow, args=(run,), daemon=True) for run in runs]
+    for follower in followers:
+        follower.start()
+    try:
+        codes = [run.wait() for run in runs]
+    finally:
+        for run in runs:
+            if run.poll() is None:
+                run.terminate()
+    for follower in followers:
+        follower.join()
+    print("%.0f s in %d runs" % (time.monotonic() - started, jobs))
+    line = "%d passed, %d failed" % (totals[0], totals[1])
+    print(line + (", %d skipped" % totals[2] if totals[2] else ""))
+    return 1 if any(codes) else 0
+
+
 def main():
     arguments = parse_arguments()
+    if arguments.jobs > 1 and not arguments.list:
+        seed = arguments.seed if arguments.seed is not None else random.randrange(1 << 32)
+        return run_jobs(arguments.jobs, seed)
+    part, parts = (int(number) for number in arguments.part.split("/"))
     for module in MODULES:
         importlib.import_module(module)
     tests = [
         entry
         for entry in harness.TESTS
-        if (not arguments.only or any(part in entry[0] for part in arguments.only))
-        and not any(part in entry[0] for part in arguments.skip)
-    ]
+        if (not arguments.only or any(wanted in entry[0] for wanted in arguments.only))
+        and not any(skipped in entry[0] for skipped in arguments.skip)
+    ][part::parts]
     if arguments.list:
         for name, _, _ in tests:
             print(name)

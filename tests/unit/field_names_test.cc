@@ -30,7 +30,7 @@ TEST(FieldNames, TakesInWhatIsFrequent) {
 
 TEST(FieldNames, LeavesOutWhatOccursOnce) {
   FieldNames names;
-  for (int i = 0; i < 2'000'000; ++i) names.Use("unique:" + std::to_string(i));
+  for (int i = 0; i < 400'000; ++i) names.Use("unique:" + std::to_string(i));
   EXPECT_EQ(names.size(), 0U);
   for (int i = 0; i < 1000; ++i) {
     names.Use("tiny");
@@ -41,11 +41,11 @@ TEST(FieldNames, LeavesOutWhatOccursOnce) {
 
 TEST(FieldNames, IsFullAtSomeTime) {
   FieldNames names;
-  for (int i = 0; i < 6000; ++i) {
-    for (int k = 0; k < 220; ++k) names.Use("name:" + std::to_string(i));
+  for (int i = 0; i < 4600; ++i) {
+    for (int k = 0; k < 150; ++k) names.Use("name:" + std::to_string(i));
   }
   EXPECT_EQ(names.size(), FieldNames::kMost);
-  for (int i = 0; i < 6000; ++i) {
+  for (int i = 0; i < 4600; ++i) {
     const std::string name = "name:" + std::to_string(i);
     const uint16_t number = names.Find(name);
     if (number != FieldNames::kNone) {
@@ -59,7 +59,7 @@ TEST(FieldNames, ManyThreadsAgree) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&names] {
-      for (int i = 0; i < 60000; ++i) {
+      for (int i = 0; i < 46000; ++i) {
         const std::string name = "shared:" + std::to_string(i % 50);
         const uint16_t number = names.Use(name);
         if (number != FieldNames::kNone) {

@@ -129,7 +129,9 @@ TEST(Listpack, RefusesDamage) {
   };
   for (size_t i = 0; i < good.size(); ++i) {
     EXPECT_TRUE(bad(good.substr(0, i))) << i;
-    if (i + 1 < good.size()) EXPECT_TRUE(bad(good.substr(0, i) + '\xff')) << i;
+    if (i + 1 < good.size()) {
+      EXPECT_TRUE(bad(good.substr(0, i) + '\xff')) << i;
+    }
   }
   std::string other = good;
   other[4] = 16;  // the count

@@ -154,7 +154,7 @@ TEST(SortedSetSave, DamageIsRefusedOrHarmless) {
 // The value of the cut's moment comes out, whatever happens to the set meanwhile.
 TEST(SortedSetSave, PiecesAreOfTheMomentOfTheCut) {
   for (int round = 0; round < 6; ++round) {
-    const auto set = MakeZset(5000, round % 3);
+    const auto set = MakeZset(12000, round % 3);
     ASSERT_TRUE(set->large());
     ASSERT_EQ(set->rdb_type(), 5);
     const std::string before = ZsetDigest(*set);

@@ -236,9 +236,8 @@ TEST(SortedSet, ScanShowsEveryMemberThatStays) {
     uint64_t cursor = 0;
     int calls = 0;
     do {
-      cursor = set.Scan(cursor, 10, [&](std::string_view member, double) {
-        ++seen[std::string(member)];
-      });
+      cursor = set.Scan(cursor, 10,
+                        [&](std::string_view member, double) { ++seen[std::string(member)]; });
       for (int i = 0; i < 20; ++i) {
         if (shrink) {
           set.Remove("goes:" + std::to_string(rng.Below(4000)));

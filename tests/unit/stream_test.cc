@@ -360,7 +360,7 @@ TEST(StreamSave, ReadsBackEqual) {
 TEST(StreamSave, RefusesWhatIsCutOff) {
   Model model;
   const std::string bytes = SaveStream(*RandomStream(7, 300, &model));
-  const size_t step = 1 + bytes.size() / 3000;
+  const size_t step = 1 + bytes.size() / 1000;
   for (size_t size = 0; size < bytes.size(); size += step) {
     EXPECT_EQ(LoadStream(19, std::string_view(bytes).substr(0, size)), nullptr) << size;
   }
@@ -378,7 +378,7 @@ TEST(StreamSave, SurvivesFlippedBits) {
     }
     bytes += body;
   }
-  for (size_t at = 1; at < bytes.size(); at += 1 + bytes.size() / 300) {
+  for (size_t at = 1; at < bytes.size(); at += 1 + bytes.size() / 150) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string damaged = bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
@@ -390,9 +390,9 @@ TEST(StreamSave, SurvivesFlippedBits) {
 // A snapshot in pieces while the stream changes: what comes out is the stream at the cut.
 TEST(StreamSave, SavesInPiecesWhileItChanges) {
   for (const size_t budget : {size_t{1}, size_t{1000}, size_t{100'000}}) {
-    for (const int changes : {0, 1, 30, 400}) {
+    for (const int changes : {0, 30, 400}) {
       Model model;
-      const auto stream = RandomStream(21, 6000, &model);
+      const auto stream = RandomStream(21, 4000, &model);
       ASSERT_TRUE(stream->large());
       const std::string at_cut = StreamDigest(*stream);
       std::string bytes;

@@ -49,7 +49,8 @@ class Urls {
       const auto depth = static_cast<uint32_t>(1 + rng_.Below(5));
       text.rest.clear();
       for (uint32_t d = 1; d < depth; ++d) text.rest += fmt::format("/part{}", rng_.Below(10));
-      text.rest += fmt::format("/page-{:08x}.html?n={}", made_++ * 2654435761U & 0xffffffff, made_);
+      ++made_;
+      text.rest += fmt::format("/page-{:08x}.html?n={}", made_ * 2654435761U & 0xffffffff, made_);
       if (text.rest.size() < 43) text.rest.append(43 - text.rest.size(), 'x');
       bytes_ += text.rest.size();
       urls_.push_back({text.host, text.rest, depth});
@@ -136,7 +137,6 @@ void MeasureAdd(size_t count, uint64_t hosts, Figures* figures) {
 }
 
 void MeasureMemory(size_t count, uint64_t hosts, Figures* figures) {
-  Urls names(hosts);
   for (const auto dedup : {Frontier::Dedup::kPending, Frontier::Dedup::kSeen}) {
     Frontier::Options options;
     options.dedup = dedup;

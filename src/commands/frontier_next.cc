@@ -173,6 +173,7 @@ void Next(Context& context) {
   Moment moment(context);
   NextCall call;
   if (!ReadNext(context, &moment, &call)) return;
+  call.block = call.block && !moment.given();  // that time will never be another
   Frontier* frontier = nullptr;
   if (!FindFrontier(context, Access::kWrite, &frontier)) return;
   if (frontier == nullptr) return NothingNext(context, nullptr, call, moment.now());

@@ -189,7 +189,7 @@ bool GeoWordsFit(Context& context, const GeoRequest& request) {
 // ---- searching ----
 
 struct GeoFound {
-  std::string_view member;
+  std::string member;
   double score = 0;
   double distance = 0;  // in metres
   GeoPoint point;
@@ -205,7 +205,7 @@ std::vector<GeoFound> FindInside(const SortedSet& set, const GeoShape& shape, si
     for (; it && it.score() < to && !is_enough(); it.Next()) {
       const GeoPoint point = types::GeoDecode(GeoHashOf(it.score()));
       const std::optional<double> distance = shape.DistanceInside(point);
-      if (distance) found.push_back({it.member(), it.score(), *distance, point});
+      if (distance) found.push_back({std::string(it.member()), it.score(), *distance, point});
     }
   }
   return found;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
 #include <optional>
 #include <string>
 
@@ -223,11 +224,12 @@ void RangeGeneric(Context& context, size_t key, bool store, RangeOptions options
   Ranks ranks;
   if (set != nullptr) ranks = Limited(range.In(*set, reverse), options, reverse);
   if (store) {
+    std::deque<std::string> texts;
     std::vector<ScoredMember> members;
     members.reserve(ranks.size());
     if (set != nullptr) {
       Walk(*set, ranks, false, [&](std::string_view member, double score) {
-        members.push_back({member, score});
+        members.push_back({texts.emplace_back(member), score});
       });
     }
     return StoreSortedSet(context, context.arg(1), members, "zrangestore");

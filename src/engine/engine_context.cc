@@ -428,8 +428,7 @@ void EngineContext::ExpireKey(int db, Table& table, Entry* entry, uint64_t hash)
   NotifyIn(db, commands::kNotifyExpired, "expired", key);
 }
 
-void EngineContext::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash,
-                                size_t budget) {
+void EngineContext::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash, size_t budget) {
   BeforeChange(table, entry);
   const std::string key(entry->key());
   std::vector<std::string> names;

@@ -1,8 +1,7 @@
-// RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it (12, as Redis 7.4, once fields of
-// hashes have times). It is told what to write in
-// the order of the file: Begin, [BeginDictionary,] [Dictionary], [Function ...], then for each
-// database that has keys SelectDb and its keys, at last End. docs/formats/rdb.md describes the
-// bytes.
+// RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it (12, as Redis 7.4, once fields
+// of hashes have times). It is told what to write in the order of the file: Begin,
+// [BeginDictionary,] [Dictionary], [Function ...], then for each database that has keys SelectDb
+// and its keys, at last End. docs/formats/rdb.md describes the bytes.
 //
 // Bytes reach the sink in pieces of some 64 KB, in order. A sink that cannot keep them remembers
 // that itself: the writer goes on. Nothing here is thread-safe.
@@ -24,8 +23,8 @@ class RdbWriter {
   using Sink = types::Writer::Sink;
 
   struct Options {
-    bool compress = true;  // rdbcompression
-    bool checksum = true;  // rdbchecksum; without, the file ends with zeros
+    bool compress = true;     // rdbcompression
+    bool checksum = true;     // rdbchecksum; without, the file ends with zeros
     bool version_10 = false;  // whatever there is in this process: no times of fields will come
   };
   // What the file says of its writer.

@@ -259,7 +259,8 @@ constexpr Subcommand kSubcommands[] = {
     {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
     {"HELP", 2, 2, Help, false, "", "Shows this help."},
     {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
-    {"LISTPACK", 3, 3, Listpack, true, "<key>", "Tells whether Redis would keep a value as a listpack."},
+    {"LISTPACK", 3, 3, Listpack, true, "<key>",
+     "Tells whether Redis would keep a value as a listpack."},
     {"LOADAOF", 2, 2, LoadAof, false, "", "Empties the databases and loads the append-only log."},
     {"LOG", 3, 3, Log, false, "<message>", "Writes a line to the server's log."},
     {"OBJECT", 3, 3, Object, true, "<key>", "Describes how a value is kept."},
@@ -268,7 +269,8 @@ constexpr Subcommand kSubcommands[] = {
     {"PROTOCOL", 3, 3, Protocol, false, "<type>",
      "Replies with a value of a type: string, integer, double, bignum, null, array, set, map, "
      "attrib, push, verbatim, true, false."},
-    {"QUICKLIST", 3, 4, Quicklist, true, "<key>", "Tells whether Redis would keep a list as a quicklist."},
+    {"QUICKLIST", 3, 4, Quicklist, true, "<key>",
+     "Tells whether Redis would keep a list as a quicklist."},
     {"QUICKLIST-PACKED-THRESHOLD", 3, 3, PackedThreshold, false, "<size>", "Does nothing."},
     {"RELOAD", 2, kAny, Reload, false, "[<option> ...]",
      "Saves a snapshot and loads it again. NOSAVE: loads the one there is; NOFLUSH, MERGE: without "

@@ -68,6 +68,13 @@ size_t FirstWhere(size_t n, const Get& get, const Above& above) {
   return low;
 }
 
+size_t CommonSize(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t n = 0;
+  while (n < most && a[n] == b[n]) ++n;
+  return n;
+}
+
 bool SameText(const char* a, const char* b, size_t n) {
   // The ends of members differ more often than their beginnings.
   if (n >= 8 && LoadAs<uint64_t>(a + n - 8) != LoadAs<uint64_t>(b + n - 8)) return false;
@@ -150,7 +157,10 @@ void SortedBlock::Free(SortedBlock* block) { free(block); }
 // ---- scores ----
 
 SortedBlock::Form SortedBlock::form() const {
-  return {.width = width_, .based = based(), .base = based() ? LoadAs<int64_t>(body()) : 0};
+  return {.width = width_,
+          .based = based(),
+          .base = based() ? LoadAs<int64_t>(body()) : 0,
+          .prefix = prefix()};
 }
 
 double SortedBlock::score(size_t i) const {
@@ -197,31 +207,93 @@ void SortedBlock::ScanRange(size_t from, size_t to, Range* range) const {
 }
 
 SortedBlock* SortedBlock::ComposeAs(const Form& form, std::initializer_list<Part> parts) {
+  const size_t cut = form.prefix.size();
   size_t count = 0;
   size_t text_bytes = 0;
   for (const Part& part : parts) {
+    const SortedBlock& from = *part.block;
     count += part.to - part.from;
-    text_bytes += part.block->OffsetOf(part.to) - part.block->OffsetOf(part.from);
+    if (from.prefix().size() == cut) {
+      text_bytes += from.OffsetOf(part.to) - from.OffsetOf(part.from);
+      continue;
+    }
+    Spot spot = from.SpotOf(part.from);
+    for (; spot.index < part.to; spot.offset = from.After(spot), ++spot.index) {
+      text_bytes += StoredSize(from.prefix().size() + from.suffix(spot).size() - cut);
+    }
   }
-  SortedBlock* made = Allocate(SizeFor(count, form.width, form.based, text_bytes));
+  SortedBlock* made =
+      Allocate(kHead + form.Front() + count * (form.width + size_t{1}) + text_bytes);
   made->count_ = static_cast<uint16_t>(count);
   made->width_ = form.width;
-  made->flags_ = form.based ? kBased : 0;
+  made->flags_ = static_cast<uint8_t>((form.based ? kBased : 0) | (cut > 0 ? kPrefixed : 0));
   made->text_bytes_ = static_cast<uint32_t>(text_bytes);
   if (form.based) StoreAs(made->body(), form.base);
+  if (cut > 0) {
+    char* at = made->body() + (form.based ? 8 : 0);
+    *at = static_cast<char>(cut);
+    memcpy(at + 1, form.prefix.data(), cut);
+  }
   size_t at = 0;
-  char* text = made->texts();
+  size_t text = 0;
   for (const Part& part : parts) {
-    const SortedBlock& from = *part.block;
-    if ((from.flags_ & kHasLong) != 0) made->flags_ |= kHasLong;
-    memcpy(made->lengths() + at, from.lengths() + part.from, part.to - part.from);
-    const size_t begin = from.OffsetOf(part.from);
-    const size_t size = from.OffsetOf(part.to) - begin;
-    memcpy(text, from.texts() + begin, size);
-    text += size;
-    for (size_t i = part.from; i < part.to; ++i) made->SetScore(at++, from.score(i));
+    text += made->CopyTexts(part, at, text);
+    for (size_t i = part.from; i < part.to; ++i) made->SetScore(at++, part.block->score(i));
   }
   return made;
+}
+
+// Copies lengths and texts of a part to entry `at`, text offset `offset`; how many bytes of text.
+size_t SortedBlock::CopyTexts(const Part& part, size_t at, size_t offset) {
+  const SortedBlock& from = *part.block;
+  const size_t cut = prefix().size();
+  char* const begin = texts() + offset;
+  const size_t first = from.OffsetOf(part.from);
+  if (from.prefix().size() == cut) {
+    if ((from.flags_ & kHasLong) != 0) flags_ |= kHasLong;
+    const size_t size = from.OffsetOf(part.to) - first;
+    memcpy(lengths() + at, from.lengths() + part.from, part.to - part.from);
+    memcpy(begin, from.texts() + first, size);
+    return size;
+  }
+  char* text = begin;
+  Spot spot{part.from, first};
+  std::string scratch;
+  for (; spot.index < part.to; spot.offset = from.After(spot), ++spot.index, ++at) {
+    const std::string_view rest = from.member(spot, &scratch).substr(cut);
+    text += PutText(at, text, rest);
+  }
+  return static_cast<size_t>(text - begin);
+}
+
+// Writes the length of entry `at`, and its text; how many bytes of text.
+size_t SortedBlock::PutText(size_t at, char* text, std::string_view rest) {
+  lengths()[at] = static_cast<uint8_t>(std::min<size_t>(rest.size(), kLong));
+  if (rest.size() >= kLong) {
+    StoreAs(text, static_cast<uint32_t>(rest.size()));
+    text += sizeof(uint32_t);
+    flags_ |= kHasLong;
+  }
+  if (!rest.empty()) memcpy(text, rest.data(), rest.size());
+  return StoredSize(rest.size());
+}
+
+// Shortens `prefix` to what all these members begin with too.
+void SortedBlock::Narrow(std::initializer_list<Part> parts, std::string* prefix) {
+  for (const Part& part : parts) {
+    const SortedBlock& block = *part.block;
+    const std::string_view shared = block.prefix();
+    prefix->resize(CommonSize(*prefix, shared) < shared.size() ? CommonSize(*prefix, shared)
+                                                               : prefix->size());
+    Spot spot = block.SpotOf(part.from);
+    for (; spot.index < part.to && prefix->size() > shared.size();
+         spot.offset = block.After(spot), ++spot.index) {
+      const auto rest = std::string_view(*prefix).substr(shared.size());
+      prefix->resize(shared.size() + CommonSize(rest, block.suffix(spot)));
+    }
+    if (prefix->size() < kLeastPrefix) break;
+  }
+  if (prefix->size() < kLeastPrefix) prefix->clear();
 }
 
 SortedBlock* SortedBlock::Compose(std::initializer_list<Part> parts) {
@@ -231,7 +303,41 @@ SortedBlock* SortedBlock::Compose(std::initializer_list<Part> parts) {
     part.block->ScanRange(part.from, part.to, &range);
     count += part.to - part.from;
   }
-  return ComposeAs(range.Best(count), parts);
+  Form form = range.Best(count);
+  std::string prefix;
+  if (count > 1) {
+    const Part& first = *parts.begin();
+    std::string scratch;
+    prefix = first.block->member(first.block->SpotOf(first.from), &scratch).substr(0, kMostPrefix);
+    Narrow(parts, &prefix);
+    form.prefix = prefix;
+  }
+  return ComposeAs(form, parts);
+}
+
+// The same entries with another prefix. REQUIRES: all members begin with it.
+SortedBlock* SortedBlock::WithPrefix(SortedBlock* block, std::string_view prefix) {
+  Form form = block->form();
+  form.prefix = prefix;
+  SortedBlock* made = ComposeAs(form, {{block, 0, block->count_}});
+  Free(block);
+  return made;
+}
+
+// Gives up what this member does not share of the prefix.
+SortedBlock* SortedBlock::FitPrefix(SortedBlock* block, std::string_view member) {
+  std::string prefix(block->prefix());
+  prefix.resize(block->count_ == 0 ? 0 : CommonSize(prefix, member));
+  if (prefix.size() < kLeastPrefix) prefix.clear();
+  return WithPrefix(block, prefix);
+}
+
+// Takes a prefix if there is one that all members and this one share.
+SortedBlock* SortedBlock::FindPrefix(SortedBlock* block, std::string_view member) {
+  if (block->count_ == 0) return block;
+  std::string prefix(member.substr(0, kMostPrefix));
+  Narrow({{block, 0, block->count_}}, &prefix);
+  return prefix.empty() ? block : WithPrefix(block, prefix);
 }
 
 // In a form that fits this score too.
@@ -239,7 +345,9 @@ SortedBlock* SortedBlock::Widen(SortedBlock* block, double score) {
   Range range;
   block->ScanRange(0, block->count_, &range);
   range.Add(score);
-  SortedBlock* wide = ComposeAs(range.Best(block->count_ + size_t{1}), {{block, 0, block->count_}});
+  Form form = range.Best(block->count_ + size_t{1});
+  form.prefix = block->prefix();
+  SortedBlock* wide = ComposeAs(form, {{block, 0, block->count_}});
   Free(block);
   return wide;
 }
@@ -267,6 +375,10 @@ size_t SortedBlock::Before(Spot spot) const {
 }
 
 SortedBlock::Spot SortedBlock::Find(std::string_view member) const {
+  if (prefixed()) {
+    if (!member.starts_with(prefix())) return {};
+    member.remove_prefix(prefix().size());
+  }
   const uint8_t* length = lengths();
   const char* text = texts();
   if ((flags_ & kHasLong) == 0) {
@@ -283,7 +395,7 @@ SortedBlock::Spot SortedBlock::Find(std::string_view member) const {
   }
   Spot spot{0, 0};
   for (; spot.index < count_; spot.offset = After(spot), ++spot.index) {
-    if (this->member(spot) == member) return spot;
+    if (suffix(spot) == member) return spot;
   }
   return {};
 }
@@ -314,8 +426,7 @@ size_t SortedBlock::CountBelow(double score, bool equal) const {
 SortedBlock::Spot SortedBlock::LowerBound(double score, std::string_view wanted) const {
   const size_t from = CountBelow(score, false);
   Spot spot{from, OffsetOf(from)};
-  while (spot.index < count_ && CompareMembers(member(spot), wanted) < 0 &&
-         this->score(spot.index) == score) {
+  while (spot.index < count_ && Compare(spot, wanted) < 0 && this->score(spot.index) == score) {
     spot.offset = After(spot);
     ++spot.index;
   }
@@ -325,7 +436,7 @@ SortedBlock::Spot SortedBlock::LowerBound(double score, std::string_view wanted)
 size_t SortedBlock::FirstMember(std::string_view wanted, bool equal) const {
   Spot spot{0, 0};
   for (; spot.index < count_; spot.offset = After(spot), ++spot.index) {
-    const int order = CompareMembers(member(spot), wanted);
+    const int order = Compare(spot, wanted);
     if (equal ? order > 0 : order >= 0) break;
   }
   return spot.index;
@@ -337,7 +448,16 @@ SortedBlock* SortedBlock::Insert(SortedBlock* block, Spot at, double score,
                                  std::string_view member) {
   assert(at.index <= block->count_);
   if (!block->form().Fits(score)) block = Widen(block, score);
-  const size_t stored = StoredSize(member.size());
+  const size_t least = block->bytes() + StoredSize(member.size()) + block->width_ + 1;
+  if (block->prefixed() && !member.starts_with(block->prefix())) {
+    block = FitPrefix(block, member);
+    at.offset = block->OffsetOf(at.index);
+  } else if (!block->prefixed() && SizeClass(least) != block->capacity()) {
+    block = FindPrefix(block, member);
+    at.offset = block->OffsetOf(at.index);
+  }
+  const std::string_view rest = member.substr(block->prefix().size());
+  const size_t stored = StoredSize(rest.size());
   const size_t before = block->bytes();
   const size_t width = block->width_;
   const size_t count = block->count_;
@@ -354,16 +474,9 @@ SortedBlock* SortedBlock::Insert(SortedBlock* block, Spot at, double score,
           (count - at.index) * width);
   memmove(new_scores, scores, at.index * width);
   memmove(lengths + at.index + 1, lengths + at.index, count - at.index);
-  char* text = new_texts + at.offset;
-  lengths[at.index] = static_cast<char>(std::min<size_t>(member.size(), kLong));
-  if (member.size() >= kLong) {
-    StoreAs(text, static_cast<uint32_t>(member.size()));
-    text += sizeof(uint32_t);
-    block->flags_ |= kHasLong;
-  }
-  if (!member.empty()) memcpy(text, member.data(), member.size());
   ++block->count_;
   block->text_bytes_ += static_cast<uint32_t>(stored);
+  block->PutText(at.index, new_texts + at.offset, rest);
   block->SetScore(at.index, score);
   return block;
 }

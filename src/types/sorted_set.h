@@ -48,7 +48,7 @@ class SortedSet final : public Object {
     // Past the end, or before the beginning.
     explicit operator bool() const { return set_ != nullptr; }
     double score() const;
-    // Valid until the set changes.
+    // Valid until the set changes or the iterator moves or goes.
     std::string_view member() const;
     void Next();
     void Previous();
@@ -61,6 +61,7 @@ class SortedSet final : public Object {
 
     const SortedSet* set_ = nullptr;
     SortedTree::Place place_;  // of a small set only the spot
+    mutable std::string scratch_;
   };
 
   SortedSet();
@@ -161,7 +162,9 @@ inline const SortedBlock& SortedSet::Iterator::block() const {
   return set_->is_tree() ? set_->tree()->block(place_) : *set_->block();
 }
 inline double SortedSet::Iterator::score() const { return block().score(place_.spot.index); }
-inline std::string_view SortedSet::Iterator::member() const { return block().member(place_.spot); }
+inline std::string_view SortedSet::Iterator::member() const {
+  return block().member(place_.spot, &scratch_);
+}
 
 // A score as Redis writes it into listpacks and replies: the shortest digits that read back as the
 // same number; whole numbers without a fraction; inf and -inf.

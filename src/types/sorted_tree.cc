@@ -19,10 +19,9 @@ constexpr size_t kSparseLeaves = SortedTree::kNodeLeaves / 4;
 constexpr size_t kJoinedLeaves = SortedTree::kNodeLeaves / 2;
 
 // Of n things in order, each with a first score: the last that does not begin above (score,
-// member), 0 when all do. first_member(i) is asked where scores are equal.
-template <typename FirstMemberOf>
-size_t LastNotAbove(const double* firsts, size_t n, double score, std::string_view member,
-                    const FirstMemberOf& first_member) {
+// member), 0 when all do. compare(i), asked where scores are equal, compares its first member.
+template <typename CompareFirstOf>
+size_t LastNotAbove(const double* firsts, size_t n, double score, const CompareFirstOf& compare) {
   const double* const end = std::upper_bound(firsts, firsts + n, score);
   auto high = static_cast<size_t>(end - firsts);
   if (high == 0) return 0;
@@ -31,7 +30,7 @@ size_t LastNotAbove(const double* firsts, size_t n, double score, std::string_vi
   // The first in [low, high) whose member is above.
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (CompareMembers(first_member(middle), member) <= 0) {
+    if (compare(middle) <= 0) {
       low = middle + 1;
     } else {
       high = middle;
@@ -79,13 +78,15 @@ void SortedTree::AddFirst(SortedBlock* block) {
   Refresh(0, 0);
   size_ = block->count();
   block_bytes_ = block->capacity();
+  std::string scratch;
   SortedBlock::Spot spot{0, 0};
   for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
-    index_.Insert(SortedMemberHash(block->member(spot)), id);
+    index_.Insert(SortedMemberHash(block->member(spot, &scratch)), id);
   }
 }
 
 SortedTree::SortedTree(const SortedTree& other) : size_(other.size_) {
+  std::string scratch;
   for (const auto& from : other.nodes_) {
     auto node = std::make_unique<Node>(*from);
     for (size_t i = 0; i < node->count; ++i) {
@@ -95,7 +96,7 @@ SortedTree::SortedTree(const SortedTree& other) : size_(other.size_) {
       block_bytes_ += mine->capacity();
       SortedBlock::Spot spot{0, 0};
       for (; spot.index < mine->count(); spot.offset = mine->After(spot), ++spot.index) {
-        index_.Insert(SortedMemberHash(mine->member(spot)), node->leaf[i]);
+        index_.Insert(SortedMemberHash(mine->member(spot, &scratch)), node->leaf[i]);
       }
     }
     nodes_.push_back(std::move(node));
@@ -167,11 +168,11 @@ std::optional<double> SortedTree::Score(std::string_view member) const {
 
 SortedTree::Place SortedTree::Aim(double score, std::string_view member) const {
   if (nodes_.empty()) return {};
-  const size_t at = LastNotAbove(firsts_.data(), firsts_.size(), score, member,
-                                 [this](size_t i) { return FirstMember(*nodes_[i], 0); });
+  const size_t at = LastNotAbove(firsts_.data(), firsts_.size(), score,
+                                 [&](size_t i) { return CompareFirst(*nodes_[i], 0, member); });
   const Node& node = *nodes_[at];
-  const size_t leaf = LastNotAbove(node.first, node.count, score, member,
-                                   [&](size_t i) { return FirstMember(node, i); });
+  const size_t leaf = LastNotAbove(node.first, node.count, score,
+                                   [&](size_t i) { return CompareFirst(node, i, member); });
   __builtin_prefetch(leaves_[node.leaf[leaf]].block);
   return {static_cast<uint32_t>(at), static_cast<uint32_t>(leaf), {}};
 }
@@ -248,11 +249,11 @@ size_t SortedTree::CountBelow(double score, bool equal) const {
 
 size_t SortedTree::CountMembersBelow(std::string_view member, bool equal) const {
   if (size_ == 0) return 0;
-  const auto last = [&](size_t n, const auto& first_member) {
+  const auto last = [&](size_t n, const auto& compare) {
     size_t low = 0;
     while (n > 0) {
       const size_t half = n / 2;
-      const int order = CompareMembers(first_member(low + half), member);
+      const int order = compare(low + half);
       if (equal ? order > 0 : order >= 0) {
         n = half;
       } else {
@@ -264,10 +265,10 @@ size_t SortedTree::CountMembersBelow(std::string_view member, bool equal) const 
   };
   Place place;
   place.node = static_cast<uint32_t>(
-      last(nodes_.size(), [this](size_t i) { return FirstMember(*nodes_[i], 0); }));
+      last(nodes_.size(), [&](size_t i) { return CompareFirst(*nodes_[i], 0, member); }));
   const Node& node = *nodes_[place.node];
-  place.leaf =
-      static_cast<uint32_t>(last(node.count, [&](size_t i) { return FirstMember(node, i); }));
+  place.leaf = static_cast<uint32_t>(
+      last(node.count, [&](size_t i) { return CompareFirst(node, i, member); }));
   place.spot.index = block(place).FirstMember(member, equal);
   return RankOf(place);
 }
@@ -386,11 +387,12 @@ void SortedTree::Renumber(size_t from) {
 void SortedTree::Reindex(const SortedBlock& block, uint32_t from, uint32_t to) {
   constexpr size_t kAhead = 8;
   uint32_t hashes[kAhead];
+  std::string scratch;
   SortedBlock::Spot spot{0, 0};
   while (spot.index < block.count()) {
     size_t n = 0;
     for (; n < kAhead && spot.index < block.count(); ++n) {
-      hashes[n] = SortedMemberHash(block.member(spot));
+      hashes[n] = SortedMemberHash(block.member(spot, &scratch));
       index_.Prefetch(hashes[n]);
       spot.offset = block.After(spot);
       ++spot.index;
@@ -402,7 +404,8 @@ void SortedTree::Reindex(const SortedBlock& block, uint32_t from, uint32_t to) {
 void SortedTree::Update(const Place& place, const Place& target, double score) {
   const uint32_t from = nodes_[place.node]->leaf[place.leaf];
   SortedBlock*& old = leaves_[from].block;
-  const std::string_view member = old->member(place.spot);
+  std::string scratch;
+  const std::string_view member = old->member(place.spot, &scratch);
   const uint32_t to = nodes_[target.node]->leaf[target.leaf];
   cut_.BeforeChange(from);
   if (to == from) {
@@ -446,12 +449,14 @@ void SortedTree::EraseHere(const Place& place, size_t end) {
 void SortedTree::Erase(const Place& place) {
   const uint32_t id = nodes_[place.node]->leaf[place.leaf];
   cut_.BeforeChange(id);
-  index_.Erase(SortedMemberHash(leaves_[id].block->member(place.spot)), id);
+  std::string scratch;
+  index_.Erase(SortedMemberHash(leaves_[id].block->member(place.spot, &scratch)), id);
   --size_;
   EraseHere(place, place.spot.index + 1);
 }
 
 void SortedTree::EraseRanks(size_t from, size_t to) {
+  std::string scratch;
   while (from < to) {
     const Place place = At(from);
     const uint32_t id = nodes_[place.node]->leaf[place.leaf];
@@ -460,7 +465,7 @@ void SortedTree::EraseRanks(size_t from, size_t to) {
     const size_t end = std::min(block.count(), place.spot.index + (to - from));
     SortedBlock::Spot spot = place.spot;
     for (; spot.index < end; spot.offset = block.After(spot), ++spot.index) {
-      index_.Erase(SortedMemberHash(block.member(spot)), id);
+      index_.Erase(SortedMemberHash(block.member(spot, &scratch)), id);
     }
     const size_t gone = end - place.spot.index;
     size_ -= gone;
@@ -557,9 +562,10 @@ void SortedTree::BeginCut(const Object::PieceSink& sink, std::string_view head) 
   const auto save = [this](size_t id, Writer& out) {
     const SortedBlock* block = leaves_[id].block;
     if (block == nullptr) return;
+    std::string scratch;
     SortedBlock::Spot spot{0, 0};
     for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
-      out.String(block->member(spot));
+      out.String(block->member(spot, &scratch));
       out.Double(block->score(spot.index));
     }
   };
@@ -573,6 +579,7 @@ bool SortedTree::Check() const {
   size_t bytes = 0;
   double score = 0;
   std::string member;
+  std::string scratch;
   for (size_t at = 0; at < nodes_.size(); ++at) {
     const Node& node = *nodes_[at];
     if (node.at != at || node.count == 0 || node.first[0] != firsts_[at]) return false;
@@ -586,9 +593,9 @@ bool SortedTree::Check() const {
       bytes += here.capacity();
       total += here.count();
       for (size_t j = 0; j < here.count(); ++j) {
-        const std::string_view next = here.member(j);
-        const bool in_order = size == 0 || score < here.score(j) ||
-                              (score == here.score(j) && CompareMembers(member, next) < 0);
+        const std::string_view next = here.member(here.SpotOf(j), &scratch);
+        const bool in_order =
+            size == 0 || score < here.score(j) || (score == here.score(j) && member < next);
         const Place place = Find(next);
         if (!in_order || place.node != at || place.leaf != i || place.spot.index != j) return false;
         score = here.score(j);

@@ -66,7 +66,6 @@ class SortedTree {
     return *leaves_[nodes_[place.node]->leaf[place.leaf]].block;
   }
   double score(const Place& place) const { return block(place).score(place.spot.index); }
-  std::string_view member(const Place& place) const { return block(place).member(place.spot); }
 
   Place Find(std::string_view member) const;
   // The score alone, which is all that most look for.
@@ -128,8 +127,8 @@ class SortedTree {
   };
 
   Place PlaceOf(uint32_t leaf) const;
-  std::string_view FirstMember(const Node& node, size_t i) const {
-    return leaves_[node.leaf[i]].block->first_member();
+  int CompareFirst(const Node& node, size_t i, std::string_view member) const {
+    return leaves_[node.leaf[i]].block->Compare({0, 0}, member);
   }
   void AddFirst(SortedBlock* block);
   void SplitLeaf(const Place& place, size_t changed);
@@ -169,6 +168,7 @@ uint64_t SortedTree::Scan(uint64_t hash, size_t count, const Visit& visit) const
     uint32_t leaf;
   };
   std::vector<Found> found;
+  std::string scratch;
   while (hash < kEnd && found.size() < count) {
     const uint64_t from = hash;
     hash = index_.VisitSegment(static_cast<uint32_t>(from), [&](uint32_t other, uint32_t leaf) {
@@ -188,7 +188,7 @@ uint64_t SortedTree::Scan(uint64_t hash, size_t count, const Visit& visit) const
       const SortedBlock& block = *leaves_[found[j].leaf].block;
       SortedBlock::Spot spot{0, 0};
       for (; spot.index < block.count(); spot.offset = block.After(spot), ++spot.index) {
-        const std::string_view member = block.member(spot);
+        const std::string_view member = block.member(spot, &scratch);
         if (SortedMemberHash(member) == found[i].hash) visit(member, block.score(spot.index));
       }
     }

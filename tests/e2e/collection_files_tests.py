@@ -965,7 +965,8 @@ def large_collections_while_they_change(context):
 
     def save():
         for number in range(rounds):
-            background_save(server)
+            for _ in range(5):
+                background_save(server)
             shutil.copy(server.path("dump.rdb"), os.path.join(taken, "%d.rdb" % number))
         with open(stop, "w"):
             pass

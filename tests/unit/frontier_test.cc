@@ -278,7 +278,7 @@ TEST(Frontier, LeasesComeBackUntilTheyAreDead) {
 }
 
 TEST(Frontier, TellsItsObserver) {
-  class Counter : public FrontierObserver {
+  class Counter final : public FrontierObserver {
    public:
     void Access(Part part, uint32_t host, bool write, const void* address, size_t size) override {
       ++accesses[static_cast<size_t>(part)][write ? 1 : 0];

@@ -340,7 +340,7 @@ TEST(Hash, RefusesWhatIsCutOff) {
       for (int i = 0; i < fields; ++i) hash.Set("f" + std::to_string(i), "v", kNow, kLimits);
       if (timed) hash.SetExpiry("f3", kNow + 5);
       const std::string bytes = Saved(hash);
-      for (size_t size = 0; size < bytes.size(); size += fields > 100 ? 17 : 1) {
+      for (size_t size = 0; size<bytes.size(); size += fields> 100 ? 17 : 1) {
         EXPECT_EQ(Loaded(hash.rdb_type(), bytes.substr(0, size)), nullptr) << size;
       }
     }

@@ -92,7 +92,10 @@ void Hsetnx(Context& context) {
   if (hash != nullptr && hash->Find(context.arg(2), FieldTime(context), nullptr)) {
     return context.reply().Int(0);
   }
-  if (SetPairs(context) >= 0) context.reply().Int(1);
+  if (SetPairs(context) < 0) return;
+  // A field whose time has passed may still stand there when the log is replayed.
+  context.Effect({"HSET", context.arg(1), context.arg(2), context.arg(3)});
+  context.reply().Int(1);
 }
 
 void ReplyField(Context& context, const Hash* hash, std::string_view field) {

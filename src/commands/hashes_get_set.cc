@@ -214,6 +214,17 @@ void LogPairs(Context& context, const TimeOptions& options, const FieldsArg& fie
   context.Effect(Args(words));
 }
 
+// When the log is replayed such fields may still stand there, with a time that is not to be kept.
+void LogNoTimes(Context& context, std::string_view key,
+                const std::vector<std::string_view>& fields) {
+  if (fields.empty() || !context.wants_effects()) return;
+  char count[24];
+  std::vector<std::string_view> words = {
+      "HPERSIST", key, "FIELDS", {count, base::FormatUint(fields.size(), count)}};
+  words.insert(words.end(), fields.begin(), fields.end());
+  context.Effect(Args(words));
+}
+
 void Hsetex(Context& context) {
   TimeOptions options;
   FieldsArg fields;
@@ -236,6 +247,11 @@ void Hsetex(Context& context) {
   }
   hash->Expect(fields.count, longest, limits);
   TimesChange change(context, key, hash);
+  std::vector<std::string_view> outlived;  // fields whose time has passed
+  for (size_t i = fields.first; options.keep && i < context.argc(); i += 2) {
+    const int64_t at = hash->ExpiryOf(context.arg(i));
+    if (at != Hash::kNoExpiry && at < now) outlived.push_back(context.arg(i));
+  }
   for (size_t i = fields.first; i < context.argc(); i += 2) {
     hash->Set(context.arg(i), context.arg(i + 1), now, limits, options.has_time() || options.keep);
   }
@@ -250,7 +266,9 @@ void Hsetex(Context& context) {
   change.LeaveTimedToCaller();
   change.Finish(options.at);
   // What is past was logged as removed.
-  if (!past) LogPairs(context, options, fields, has_times);
+  if (past) return;
+  LogNoTimes(context, key, outlived);
+  LogPairs(context, options, fields, has_times);
 }
 
 // ---- rows ----

@@ -53,7 +53,15 @@ void Hincrby(Context& context) {
     return context.Error(errors::kOverflow);
   }
   char digits[24];
-  SetNumber(context, hash, {digits, base::FormatInt(number, digits)}, "hincrby");
+  const std::string_view text(digits, base::FormatInt(number, digits));
+  const bool timed = hash != nullptr && hash->has_expiries();
+  SetNumber(context, hash, text, "hincrby");
+  // A field whose time has passed may still stand there when the log is replayed.
+  if (timed && hash->ExpiryOf(context.arg(2)) != Hash::kNoExpiry) {
+    context.Effect({"HSETEX", context.arg(1), "KEEPTTL", "FIELDS", "1", context.arg(2), text});
+  } else if (timed) {
+    context.Effect({"HSET", context.arg(1), context.arg(2), text});
+  }
   context.reply().Int(number);
 }
 

@@ -24,6 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
+#include "base/rng.h"
 #include "commands/context.h"
 #include "commands/registry.h"
 #include "keyspace/keyspace.h"
@@ -113,7 +115,8 @@ class WaitLines {
   struct Hash {
     using is_transparent = void;
     size_t operator()(const NameView& name) const {
-      return std::hash<std::string_view>()(name.key) + static_cast<size_t>(name.db);
+      static const uint64_t kSeed = base::SecureRandom64();
+      return base::HashBytes(name.key, kSeed + static_cast<uint64_t>(name.db));
     }
     size_t operator()(const Name& name) const { return (*this)(NameView{name.db, name.key}); }
   };

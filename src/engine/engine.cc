@@ -711,6 +711,7 @@ void Engine::ResumeWaiting(Lane& lane) {
   const int64_t now = clock_->WallMillis();
   const int64_t pause_end = pause_until_.load(std::memory_order_relaxed);
   std::erase_if(lane.waiting, [&](Client* client) {
+    if (client->waiter != nullptr) return true;  // alarms and mail see to it
     bool go = false;
     if (client->has(kClientPaused)) {
       go = pause_end <= now;

@@ -733,7 +733,12 @@ void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   entry->set_wheel_tag((entry->wheel_tag() + 1) & 15);
   wheel_->Add(WheelItem(hash, entry), at);
   entry->set_flag(kInWheel, true);
-  if (wheel_->size() > 2 * expiring() + 4096) sweeping_ = true;
+  NoteGrowth();
+}
+
+// Many items may be of entries that have gone, or have another time now.
+void Table::NoteGrowth() {
+  if (wheel_->size() > 2 * std::max<size_t>(expiring(), swept_size_) + 4096) sweeping_ = true;
 }
 
 // Items of objects have the tag of the last note in the bits above a key's tag, which are zero
@@ -746,6 +751,7 @@ void Table::NoteDeadline(uint64_t hash, Entry* entry) {
   const auto tag = static_cast<uint8_t>(object->deadline_tag() % 7 + 1);
   object->set_deadline_tag(tag);
   wheel_->Add((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
+  NoteGrowth();
 }
 
 size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
@@ -780,9 +786,13 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
   size_t looked = wheel_->Advance(now_ms, budget, look);
   if (sweeping_ && looked < budget) {
     sweeping_ = wheel_->Sweep(budget - looked, look);
+    if (!sweeping_) swept_size_ = wheel_->size();
     looked = budget;
   }
-  if (wheel_->size() == 0 && expiring() == 0) wheel_.reset();
+  if (wheel_->size() == 0 && expiring() == 0) {
+    wheel_.reset();
+    swept_size_ = 0;
+  }
   Settle();
   return looked;
 }

@@ -169,6 +169,7 @@ class Table {
   void FreeEntry(Entry* entry);
   void TakeValue(Entry* entry, Displaced* displaced);
   void NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry);
+  void NoteGrowth();
   void CountExpiring(int64_t delta) {
     expiring_.store(expiring_.load(std::memory_order_relaxed) + static_cast<size_t>(delta),
                     std::memory_order_relaxed);
@@ -197,6 +198,7 @@ class Table {
   size_t external_bytes_ = 0;
   size_t index_bytes_ = 0;
   bool sweeping_ = false;
+  size_t swept_size_ = 0;  // items that the last whole sweep left
   uint8_t next_tag_ = 0;
 };
 

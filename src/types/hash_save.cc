@@ -142,9 +142,9 @@ bool Hash::LoadTimedFields(Reader& in, bool relative) {
     const uint64_t time = in.Length();
     const std::string_view field = in.StringView(&field_scratch);
     const std::string_view value = in.StringView(&value_scratch);
-    if (!in.ok() || time > static_cast<uint64_t>(kMaxExpiry) * 4) return false;
-    if (!LoadPair(field, value, in.limits())) return false;
+    if (!in.ok() || time > static_cast<uint64_t>(kMaxExpiry) * 4 + 1) return false;
     const int64_t at = static_cast<int64_t>(time) + (relative ? earliest - 1 : 0);
+    if (at > kMaxExpiry * 4 || !LoadPair(field, value, in.limits())) return false;
     if (time != 0) SetExpiry(field, std::max<int64_t>(at, 0));
   }
   return in.ok();

@@ -236,6 +236,8 @@ void RecordTable::TakeId(Page* page) {
   }
   page->id = free_ids_.back();
   free_ids_.pop_back();
+  // A number that was free when a cut began counts as saved from now on (nothing stands there yet).
+  cut_.BeforeChange(page->id);
   pages_[page->id] = page;
 }
 

@@ -112,7 +112,8 @@ struct SortedBlock::Range {
         based.width = width;
       }
     }
-    return count * (plain.width - based.width) > 8 ? based : plain;
+    const bool pays = plain.width > based.width && count * size_t(plain.width - based.width) > 8;
+    return pays ? based : plain;
   }
 };
 

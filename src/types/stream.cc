@@ -65,6 +65,8 @@ Stream::AddResult Stream::Add(const StreamId& id, std::span<const std::string_vi
     block = nullptr;
   }
   if (block == nullptr) {
+    // After XTRIM and XSETID an id of the cut's range may come again: the block is not the cut's.
+    if (cut_ != nullptr && id <= cut_->last) cut_->early.insert(id);
     block = blocks_.emplace_hint(blocks_.end(), id, std::make_unique<StreamBlock>(id, pairs))
                 ->second.get();
   } else {
@@ -73,7 +75,7 @@ Stream::AddResult Stream::Add(const StreamId& id, std::span<const std::string_vi
   block->Append(id, pairs);
   bytes_ += size + 16;
   last_id_ = id;
-  ++entries_added_;
+  if (entries_added_ < INT64_MAX) ++entries_added_;
   if (++length_ == 1) first_id_ = id;
   return AddResult::kAdded;
 }
@@ -266,7 +268,7 @@ std::optional<int64_t> Stream::Lag(const StreamGroup& group) const {
 
 void Stream::Advance(StreamGroup& group, const StreamId& id) const {
   if (group.entries_read != StreamGroup::kUnknownRead && !HasTombstonesFrom(id)) {
-    ++group.entries_read;
+    if (group.entries_read < INT64_MAX) ++group.entries_read;
   } else if (entries_added_ != 0) {
     group.entries_read = CountUpTo(id);
   }

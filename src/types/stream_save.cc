@@ -277,6 +277,7 @@ bool Stream::LoadBlocks(Reader& in) {
   StreamId last;
   StreamEntry entry;
   for (const auto& [id, block] : blocks_) {
+    if (id <= last && last != StreamId{}) return false;
     for (size_t at = block->begin(); at < block->end();) {
       at = block->Read(at, &entry);
       if (entry.deleted) continue;
@@ -284,7 +285,7 @@ bool Stream::LoadBlocks(Reader& in) {
       last = entry.id;
     }
   }
-  last_id_ = last;
+  last_id_ = blocks_.empty() ? last : std::max(last, blocks_.rbegin()->first);
   return in.ok();
 }
 

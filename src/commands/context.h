@@ -135,6 +135,12 @@ class Context {
   virtual void Touched(std::string_view key) = 0;
   // The object at the key has an earlier next_deadline() than before: it is to be visited then.
   virtual void DeadlineMoved(std::string_view key) { static_cast<void>(key); }
+  // Takes away those of the fields of the hash at the key that are past their time, all such when
+  // none is named, and the hash with the last of them: it is not to be used afterwards.
+  virtual void ExpireFields(std::string_view key, Args fields) {
+    static_cast<void>(key);
+    static_cast<void>(fields);
+  }
   // True when the key was there.
   virtual bool Delete(std::string_view key) = 0;
   // expire_at may be kNoExpiry (persist). REQUIRES: the key exists.

@@ -41,6 +41,7 @@ void LogFields(Context& context, std::string_view name, std::string_view key,
 
 namespace {
 
+using hashes::DropOutlived;
 using hashes::FieldTime;
 using hashes::FinishRemoval;
 using types::Hash;
@@ -111,6 +112,7 @@ void Hget(Context& context) {
   Hash* hash = nullptr;
   if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
   ReplyField(context, hash, context.arg(2));
+  DropOutlived(context, context.arg(1), hash, context.args().subspan(2, 1));
 }
 
 void Hmget(Context& context) {
@@ -118,6 +120,7 @@ void Hmget(Context& context) {
   if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) ReplyField(context, hash, context.arg(i));
+  DropOutlived(context, context.arg(1), hash, context.args().subspan(2));
 }
 
 // Fields, values or both.
@@ -172,6 +175,7 @@ void Hstrlen(Context& context) {
   std::string_view value;
   const bool found = hash != nullptr && hash->Find(context.arg(2), FieldTime(context), &value);
   context.reply().Int(found ? static_cast<int64_t>(value.size()) : 0);
+  DropOutlived(context, context.arg(1), hash, context.args().subspan(2, 1));
 }
 
 void Hexists(Context& context) {
@@ -179,6 +183,7 @@ void Hexists(Context& context) {
   if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
   const bool found = hash != nullptr && hash->Find(context.arg(2), FieldTime(context), nullptr);
   context.reply().Int(found ? 1 : 0);
+  DropOutlived(context, context.arg(1), hash, context.args().subspan(2, 1));
 }
 
 void Hscan(Context& context) {

@@ -32,6 +32,16 @@ inline int64_t FieldTime(const Context& context) {
   return context.Past(0) ? context.now_ms() : types::Hash::kNever;
 }
 
+// A command has looked at these fields, or at all when none is named: those past their time go. The
+// hash is not to be used afterwards.
+inline void DropOutlived(Context& context, std::string_view key, const types::Hash* hash,
+                         Args fields) {
+  if (hash == nullptr || !context.Past(0)) return;
+  if (hash->has_expiries() && hash->next_deadline() < context.now_ms()) {
+    context.ExpireFields(key, fields);
+  }
+}
+
 // What every removal of fields ends with; an empty hash goes with its key.
 void FinishRemoval(Context& context, std::string_view key, const types::Hash& hash,
                    int64_t removed);

@@ -15,6 +15,7 @@ namespace sava::commands {
 
 namespace {
 
+using hashes::DropOutlived;
 using hashes::FieldsArg;
 using hashes::FieldTime;
 using hashes::FinishRemoval;
@@ -59,9 +60,13 @@ void Hgetdel(Context& context) {
     hash->Remove(field);
     removed.push_back(field);
   }
-  if (removed.empty()) return;
-  FinishRemoval(context, key, *hash, static_cast<int64_t>(removed.size()));
-  LogFields(context, "HDEL", key, {}, removed);
+  if (!removed.empty()) {
+    FinishRemoval(context, key, *hash, static_cast<int64_t>(removed.size()));
+    LogFields(context, "HDEL", key, {}, removed);
+  }
+  if (hash != nullptr && context.Past(0)) {
+    context.ExpireFields(key, context.args().subspan(fields.first));
+  }
 }
 
 // ---- options ----
@@ -120,7 +125,9 @@ void Hgetex(Context& context) {
   Hash* hash = nullptr;
   if (!FindHash(context, key, Access::kWrite, &hash)) return;
   ReplyValues(context, hash, fields);
-  if (hash == nullptr || (!options.has_time() && !options.persist)) return;
+  if (hash == nullptr || (!options.has_time() && !options.persist)) {
+    return DropOutlived(context, key, hash, context.args().subspan(fields.first));
+  }
   TimesChange change(context, key, hash);
   const int64_t now = FieldTime(context);
   for (size_t i = fields.first; i < context.argc(); ++i) {
@@ -232,7 +239,12 @@ void Hsetex(Context& context) {
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
   if (!FindHash(context, key, Access::kWrite, &hash)) return;
-  if (!ConditionMet(context, hash, options, fields)) return context.reply().Int(0);
+  if (!ConditionMet(context, hash, options, fields)) {
+    context.reply().Int(0);
+    std::vector<std::string_view> names;
+    for (size_t i = fields.first; i < context.argc(); i += 2) names.push_back(context.arg(i));
+    return DropOutlived(context, key, hash, Args(names));
+  }
   context.reply().Int(1);
   if (hash == nullptr) {
     auto fresh = std::make_unique<Hash>();

@@ -15,6 +15,7 @@ namespace sava::commands {
 
 namespace {
 
+using hashes::DropOutlived;
 using hashes::FieldTime;
 using types::Hash;
 
@@ -140,9 +141,17 @@ std::vector<ChosenField> SampleFields(Context& context, const Hash& hash, uint64
   return chosen;
 }
 
+// The hash without fields that are past their time.
+bool FindLiveHash(Context& context, Hash** hash) {
+  if (!FindHash(context, context.arg(1), Access::kRead, hash)) return false;
+  if (*hash == nullptr || !(*hash)->has_expiries()) return true;
+  DropOutlived(context, context.arg(1), *hash, {});
+  return FindHash(context, context.arg(1), Access::kPeek, hash);
+}
+
 void RandomFields(Context& context, int64_t count, bool with_values) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindLiveHash(context, &hash)) return;
   if (hash == nullptr || count == 0) return context.reply().Array(0);
   if (count > 0) {
     const std::vector<ChosenField> chosen =
@@ -178,7 +187,7 @@ void Hrandfield(Context& context) {
     return RandomFields(context, count, with_values);
   }
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindLiveHash(context, &hash)) return;
   std::string_view field;
   std::string_view value;
   if (hash != nullptr &&

@@ -5,6 +5,7 @@
 
 #include "engine/aging.h"
 #include "engine/string_value.h"
+#include "types/hash.h"
 
 namespace sava::engine {
 
@@ -428,14 +429,37 @@ void EngineContext::ExpireKey(int db, Table& table, Entry* entry, uint64_t hash)
   NotifyIn(db, commands::kNotifyExpired, "expired", key);
 }
 
+void EngineContext::ExpireFields(std::string_view key, commands::Args fields) {
+  const Located at = Locate(db_, key);
+  if (at.entry == nullptr || at.entry->kind() != keyspace::Kind::kObject) return;
+  if (fields.empty()) return ExpireParts(db_, *at.table, at.entry, at.hash, SIZE_MAX);
+  if (&at.entry->object()->type() != &types::Hash::Type()) return;
+  auto* hash = static_cast<types::Hash*>(at.entry->object());
+  std::vector<std::string> names;
+  for (const std::string_view field : fields) {
+    if (hash->ExpiryOf(field) == types::Hash::kNoExpiry || hash->Find(field, now_ms_, nullptr)) {
+      continue;
+    }
+    if (names.empty()) BeforeChange(*at.table, at.entry);
+    if (hash->Remove(field)) names.emplace_back(field);
+  }
+  if (!names.empty()) NotePartsExpired(db_, *at.table, at.entry, at.hash, names);
+}
+
 void EngineContext::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash, size_t budget) {
   BeforeChange(table, entry);
-  const std::string key(entry->key());
   std::vector<std::string> names;
   entry->object()->RemoveExpired(now_ms_, budget, &names);
+  NotePartsExpired(db, table, entry, hash, names);
+}
+
+void EngineContext::NotePartsExpired(int db, Table& table, Entry* entry, uint64_t hash,
+                                     const std::vector<std::string>& names) {
+  const std::string key(entry->key());
   const bool empty = entry->object()->size() == 0;
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
+  lane_.stats.expired_parts.Add(names.size());
   std::vector<std::string_view> words = {"HDEL", key};
   words.insert(words.end(), names.begin(), names.end());
   Propagate(words, db);

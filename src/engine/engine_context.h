@@ -58,6 +58,7 @@ class EngineContext final : public commands::Context {
   char* OpenString(std::string_view key, size_t size) override;
   void Touched(std::string_view key) override;
   void DeadlineMoved(std::string_view key) override;
+  void ExpireFields(std::string_view key, commands::Args fields) override;
   bool Delete(std::string_view key) override;
   void SetExpiry(std::string_view key, int64_t expire_at) override;
   void SetObject(std::string_view key, std::unique_ptr<types::Object> object,
@@ -109,6 +110,9 @@ class EngineContext final : public commands::Context {
   // notification and log record, and the key with the last of them.
   void ExpireParts(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
                    size_t budget);
+  // After `names` were removed from the object at the entry.
+  void NotePartsExpired(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
+                        const std::vector<std::string>& names);
   // Removes a key to make room.
   void EvictKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);
   // For work outside a command (upkeep, eviction): effects are recorded by EndUpkeep.

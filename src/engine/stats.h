@@ -84,6 +84,7 @@ struct LaneStats {
   Counter hits;
   Counter misses;
   Counter expired;
+  Counter expired_parts;  // fields of hashes
   Counter evicted;
   Counter dirty;
   Counter net_input;

@@ -203,6 +203,12 @@ void Printed(Context& ctx, std::string_view encoding, std::string_view name) {
   }
   ctx.reply().Simple(fmt::format("{} structure printed on stdout", name));
 }
+void HtstatsKey(Context& ctx) {
+  if (!ctx.Exists(ctx.arg(2))) return ctx.Error(commands::errors::kNoSuchKey);
+  ctx.reply().Verbatim("txt",
+                       "Hash table 0 stats (main hash table):\nNo stats available for empty "
+                       "dictionaries\n");
+}
 void Listpack(Context& ctx) { Printed(ctx, "listpack", "Listpack"); }
 void Quicklist(Context& ctx) { Printed(ctx, "quicklist", "Quicklist"); }
 
@@ -258,6 +264,9 @@ constexpr Subcommand kSubcommands[] = {
     {"DIGEST-VALUE", 2, kAny, DigestValue, true, "[<key> ...]", "Shows digests of values."},
     {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
     {"HELP", 2, 2, Help, false, "", "Shows this help."},
+    {"DICT-RESIZING", 3, 3, Nothing, false, "<0|1>", "Does nothing."},
+    {"HTSTATS-KEY", 3, 4, HtstatsKey, true, "<key> [full]",
+     "Says that there is no table to tell of."},
     {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
     {"LISTPACK", 3, 3, Listpack, true, "<key>",
      "Tells whether Redis would keep a value as a listpack."},

@@ -32,6 +32,7 @@ void Traffic(Writer& out) {
 void Keys(Writer& out) {
   engine::PubSub& pubsub = out.engine.pubsub();
   out.Field("expired_keys", out.Total(&LaneStats::expired));
+  out.Field("expired_subkeys", out.Total(&LaneStats::expired_parts));
   // Expired keys are found by their time, not by samples: none is left to be found by chance.
   out.Field("expired_stale_perc", "0.00");
   out.Field("expired_time_cap_reached_count", out.Total(&LaneStats::expire_cycles_capped));

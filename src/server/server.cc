@@ -439,6 +439,7 @@ void Server::ResetStats() {
                                      &stats.hits,
                                      &stats.misses,
                                      &stats.expired,
+                                     &stats.expired_parts,
                                      &stats.evicted,
                                      &stats.net_input,
                                      &stats.net_output,

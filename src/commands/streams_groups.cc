@@ -408,6 +408,7 @@ const CommandSpec kGroupFamily[] = {
      .since = "5.0.0",
      .summary = "Makes and changes consumer groups.",
      .complexity = "Depends on subcommand.",
+     .example = "XGROUP HELP",
      .subcommands = kGroupRows},
     {.name = "xack",
      .handler = Xack,

@@ -265,6 +265,7 @@ const CommandSpec kInfoFamily[] = {
      .since = "5.0.0",
      .summary = "Tells about streams, groups and consumers.",
      .complexity = "Depends on subcommand.",
+     .example = "XINFO HELP",
      .subcommands = kInfoRows},
 };
 

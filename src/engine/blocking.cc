@@ -211,10 +211,8 @@ void Engine::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
   if (line == nullptr) return;
   size_t at = line->After(order);
   while (line != nullptr && at < line->waiters.size()) {
-    const commands::Value value = lane.serving->Glance(key.db, key.key);
-    const bool there = static_cast<bool>(value);
-    // Nobody waits for a string.
-    if ((!there || value.is_string()) && line->on_deletion == 0) return;
+    const bool there = static_cast<bool>(lane.serving->Glance(key.db, key.key));
+    if (!there && line->on_deletion == 0) return;
     const WaiterPtr waiter = line->waiters[at];
     if (!there && !waiter->on_deletion && waiter->waiting()) {
       ++at;

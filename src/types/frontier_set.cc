@@ -51,7 +51,7 @@ FrontierSet::FrontierSet(unsigned bits)
     : bits_(static_cast<uint8_t>(bits)), shift_(static_cast<uint8_t>(64 - bits)) {
   segments_.resize(1);
   segments_[0].pages.push_back(NewPage(0, 0));
-  directory_bytes_ = sizeof(Page*);
+  directory_bytes_ = sizeof(void*);
 }
 
 FrontierSet::~FrontierSet() {
@@ -206,7 +206,7 @@ void FrontierSet::Clear() {
   size_ = 0;
   std::vector<Segment>(1).swap(segments_);
   segments_[0].pages.push_back(NewPage(0, 0));
-  directory_bytes_ = sizeof(Page*);
+  directory_bytes_ = sizeof(void*);
 }
 
 // ---- growing ----
@@ -243,7 +243,7 @@ bool FrontierSet::Split(uint64_t hash) {
     if (!MayDouble(segment)) return false;
     std::vector<Page*> twice(segment.pages.size() * 2);
     for (size_t i = 0; i < twice.size(); ++i) twice[i] = segment.pages[i / 2];
-    directory_bytes_ += segment.pages.size() * sizeof(Page*);
+    directory_bytes_ += segment.pages.size() * sizeof(void*);
     segment.pages = std::move(twice);
     ++segment.depth;
   }

@@ -104,6 +104,10 @@ void AofLog::Pause() {
   Tell();
 }
 
+std::chrono::microseconds AofLog::Patience() const {
+  return std::chrono::microseconds{policy_.load() == Policy::kAlways ? sync_micros_.load() : 0};
+}
+
 // ---- writing ----
 
 void AofLog::Step() {
@@ -253,8 +257,9 @@ bool AofLog::SyncFile(Increment& increment, uint64_t ticket, uint64_t size) {
   const int64_t began = Micros();
   sync_began_ = began;
   const base::Status status = increment.file->Sync();
-  if (sync_began_.exchange(0) != 0 && Micros() - began > kDelayedMicros)
-    delayed_syncs_.fetch_add(1);
+  const int64_t took = Micros() - began;
+  sync_micros_ = took;
+  if (sync_began_.exchange(0) != 0 && took > kDelayedMicros) delayed_syncs_.fetch_add(1);
   if (!status) {
     Broken(increment, status.error());
     return false;

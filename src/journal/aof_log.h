@@ -110,6 +110,7 @@ class AofLog final : public Sink {
 
   void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
   void Pause() override;
+  std::chrono::microseconds Patience() const override;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -211,7 +212,8 @@ class AofLog final : public Sink {
   std::atomic<uint64_t> base_size_{0};
   std::atomic<uint64_t> writing_size_{0};
   std::atomic<uint64_t> delayed_syncs_{0};
-  std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
+  std::atomic<int64_t> sync_micros_{0};  // of the last sync
+  std::atomic<int64_t> sync_began_{0};   // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;
   std::string last_error_;
 

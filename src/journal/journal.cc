@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace sava::journal {
 
 namespace {
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kChunkBytes = 128 * 1024;
 constexpr size_t kHeader = 20;
 // The sink gets its Pause after so much even when there is more.
@@ -14,6 +17,7 @@ constexpr size_t kRunBytes = 1 << 20;
 constexpr std::chrono::microseconds kShortNap{500};
 constexpr std::chrono::microseconds kLongNap{10'000};
 constexpr std::chrono::milliseconds kLongestWithoutPause{100};
+constexpr std::chrono::microseconds kLongestPatience{1000};
 }  // namespace
 
 // Written by one thread up to `filled`, read by the merging thread.
@@ -153,18 +157,14 @@ bool Journal::MergeAvailable() {
 }
 
 void Journal::Merge() {
-  using Clock = std::chrono::steady_clock;
   std::chrono::microseconds nap = kShortNap;
-  Clock::time_point last_pause = Clock::now();
+  last_pause_ = Clock::now();
   while (true) {
     const bool stop = stopping_.load(std::memory_order_acquire);
     const bool nudged = nudged_.exchange(false);
-    const bool any = MergeAvailable();
-    const Clock::time_point now = Clock::now();
-    if (any || nudged || now - last_pause >= kLongestWithoutPause) {
-      sink_->Pause();
-      last_pause = now;
-    }
+    const bool any = MergeAvailable() || merged_.load(std::memory_order_relaxed) != paused_at_;
+    if (any && !stop && Gather()) continue;
+    if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
     if (any) {
       nap = kShortNap;
       continue;
@@ -175,16 +175,45 @@ void Journal::Merge() {
   }
 }
 
+void Journal::Pause() {
+  const uint64_t before = std::exchange(paused_at_, merged_.load(std::memory_order_relaxed));
+  sink_->Pause();
+  last_pause_ = Clock::now();
+  outstanding_ = std::max(next_ticket() - before, outstanding_ - outstanding_ / 8);
+}
+
+// Group commit: writers that wait for one Pause come back at about the same time. With half of
+// them in a Pause the other half can work; with fewer, most of the time goes to the disk. Whether
+// it waited, in which case there is more to merge.
+bool Journal::Gather() {
+  const uint64_t goal = paused_at_ + outstanding_ / 2;
+  if (next_ticket() >= goal) return false;
+  const std::chrono::microseconds patience = std::min(sink_->Patience(), kLongestPatience);
+  const auto left =
+      std::chrono::duration_cast<std::chrono::microseconds>(last_pause_ + patience - Clock::now());
+  if (left.count() <= 0) return false;
+  awaited_.store(goal);
+  Sleep(left);
+  awaited_.store(0);
+  return true;
+}
+
 // Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does.
 void Journal::Sleep(std::chrono::microseconds nap) {
   std::unique_lock lock(sleep_mutex_);
   sleeping_.store(true);
-  sleep_.wait_for(lock, nap, [this] { return nudged_.load(); });
+  sleep_.wait_for(lock, nap, [this] {
+    const uint64_t awaited = awaited_.load();
+    return awaited != 0 ? next_ticket_.load() >= awaited : nudged_.load();
+  });
   sleeping_.store(false);
 }
 
 void Journal::Nudge() {
-  if (nudged_.exchange(true) || !sleeping_.load()) return;
+  const bool again = nudged_.exchange(true);
+  if (!sleeping_.load()) return;
+  const uint64_t awaited = awaited_.load();
+  if (awaited != 0 ? next_ticket_.load() < awaited : again) return;
   const std::lock_guard lock(sleep_mutex_);
   sleep_.notify_one();
 }

@@ -33,6 +33,9 @@ class Sink {
   // Everything available has been delivered, or a good deal of it: a moment to write. Also called
   // after a Nudge, and about every 100 ms when nothing comes.
   virtual void Pause() {}
+  // How long a Pause that others wait for takes; 0 when nobody does. So long at most the next one
+  // is put off for more records to share it.
+  virtual std::chrono::microseconds Patience() const { return std::chrono::microseconds{0}; }
 };
 
 class Journal {
@@ -67,6 +70,8 @@ class Journal {
   void Merge();
   bool MergeAvailable();
   size_t MergeRun(Lane& lane, uint64_t* expected);
+  void Pause();
+  bool Gather();
   void Sleep(std::chrono::microseconds nap);
 
   std::vector<std::unique_ptr<Lane>> lanes_;
@@ -76,8 +81,13 @@ class Journal {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> nudged_{false};
   std::atomic<bool> sleeping_{false};
+  std::atomic<uint64_t> awaited_{0};  // no nudge wakes the merger before this ticket is taken
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;
+  // The merger's: what Gather decides by.
+  uint64_t paused_at_ = 0;    // every ticket below it had its Pause
+  uint64_t outstanding_ = 0;  // tickets that waited for a Pause at the end of recent ones, at most
+  std::chrono::steady_clock::time_point last_pause_{};
   Sink* sink_ = nullptr;
   std::thread thread_;
 };

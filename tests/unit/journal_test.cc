@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -83,6 +84,42 @@ TEST(Journal, PausesAfterRecordsAndWithoutThem) {
   EXPECT_TRUE(next.in_order);
   EXPECT_EQ(next.texts, std::vector<std::string>{"2:b"});
   EXPECT_GE(next.pauses.load(), 1);
+}
+
+// Writers that wait for a Pause share it, and none waits for ever.
+TEST(Journal, WaitingWritersShareAPause) {
+  struct Slow final : Sink {
+    void Record(uint64_t ticket, uint32_t, std::string_view) override { taken = ticket + 1; }
+    void Pause() override {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      if (done.exchange(taken) != taken) shared.fetch_add(1);
+      done.notify_all();
+    }
+    std::chrono::microseconds Patience() const override { return std::chrono::milliseconds(1); }
+    uint64_t taken = 0;
+    std::atomic<uint64_t> done{0};
+    std::atomic<uint64_t> shared{0};
+  };
+  Slow sink;
+  constexpr size_t kWriters = 8;
+  constexpr int kEach = 200;
+  Journal journal(kWriters);
+  journal.SetSink(&sink);
+  {
+    std::vector<std::jthread> writers;
+    for (size_t lane = 0; lane < kWriters; ++lane) {
+      writers.emplace_back([&, lane] {
+        for (int i = 0; i < kEach; ++i) {
+          const uint64_t ticket = journal.Append(lane, 1, "x");
+          journal.Nudge();
+          for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(sink.done, kWriters * kEach);
+  EXPECT_LT(sink.shared, kWriters * kEach);
+  journal.SetSink(nullptr);
 }
 
 TEST(Journal, EachNudgeIsFollowedByAPause) {

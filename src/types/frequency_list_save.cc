@@ -164,9 +164,11 @@ std::string OrderedChunk(FrequencyList::Cursor& at, bool scored, bool refer) {
 std::string LinkedBlock(size_t block, const std::vector<IndexedCounter::Saved>& nodes, bool scored,
                         bool refer) {
   std::string chunk;
+  chunk.reserve(16 * nodes.size() + 16);
   base::AppendVarint(&chunk, block);
   base::AppendVarint(&chunk, nodes.size());
   std::vector<uint32_t> ids;
+  if (refer) ids.reserve(nodes.size());
   std::string members;
   for (const IndexedCounter::Saved& node : nodes) {
     base::AppendVarint(&chunk, node.node % IndexedCounter::kBlockNodes);
@@ -217,9 +219,10 @@ void FrequencyList::BeginCut(Sink sink, bool refer) {
   if (indexed_ == nullptr) return;
   indexed_->BeginCut([sink = std::move(sink), with_scores = scored(), refer](
                          size_t block, const std::vector<IndexedCounter::Saved>& nodes) {
+    // As it is: packing it would gain little and take a writer most of its time.
     std::string piece;
     {
-      Writer out(&piece);
+      Writer out(&piece, false);
       out.ModuleString(LinkedBlock(block, nodes, with_scores, refer));
     }
     sink(piece);

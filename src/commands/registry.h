@@ -23,6 +23,7 @@ struct Command {
   std::vector<const Command*> subcommands;
   // Plain keys at fixed places, the common case: argument indexes first, first+step, … last.
   bool simple_keys = false;
+  bool looks_up = false;  // its third word is an element of its key's collection
   int first_key = 0;
   int last_key = 0;
   int key_step = 0;

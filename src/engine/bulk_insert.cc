@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/prefetch.h"
 #include "engine/string_value.h"
 #include "types/save.h"
 #include "types/type_registry.h"
@@ -146,8 +147,8 @@ void BulkInsert::InsertGroup(const Batch& batch, std::span<Item> group) {
   };
   for_each_table([](const Table& table, const Item& item) {
     table.PrefetchTable();
-    __builtin_prefetch(item.key.data());
-    if (!item.value.empty()) __builtin_prefetch(item.value.data());
+    base::Prefetch(item.key.data());
+    if (!item.value.empty()) base::Prefetch(item.value.data());
   });
   for_each_table([](const Table& table, const Item& item) { table.PrefetchDirectory(item.hash); });
   for_each_table([](const Table& table, const Item& item) { table.PrefetchPlace(item.hash); });

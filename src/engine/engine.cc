@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/prefetch.h"
 #include "engine/aging.h"
 #include "engine/engine_context.h"
 
@@ -18,6 +19,8 @@ namespace {
 
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
 constexpr int64_t kLockPatienceMicros = 50;
+// Requests whose elements are fetched together.
+constexpr size_t kLookAhead = 16;
 // Changed buckets of the limiter are written to their keys after this time, or by the next upkeep.
 constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
@@ -274,7 +277,7 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
       const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
       if (table != nullptr) table->PrefetchTable();
       // The lock's line is often with another thread: fetched now, all of a batch at once.
-      __builtin_prefetch(&keyspace_.stripe(Keyspace::StripeOf(hash)), 1);
+      base::PrefetchForWrite(&keyspace_.stripe(Keyspace::StripeOf(hash)));
     }
   }
   lane.last_command = nullptr;  // the name's bytes live only as long as the batch
@@ -294,8 +297,43 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
   for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchEntry(hash); });
 }
 
+// What the next requests will look up in the collections of the stripe that is held already.
+void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
+  const types::Object* objects[kLookAhead];
+  const uint64_t* last = nullptr;
+  const types::Object* object = nullptr;
+  const auto stripe = static_cast<size_t>(lane.held_stripe);
+  for (size_t i = 0; i < next.size(); ++i) {
+    const Request& request = next[i];
+    objects[i] = nullptr;
+    if (request.key_count != 1 || !request.command->looks_up || request.args.size() < 3) continue;
+    const uint64_t& hash = lane.hashes[request.first_hash];
+    if (Keyspace::StripeOf(hash) != stripe) continue;
+    if (last == nullptr || *last != hash) {
+      const keyspace::Table* const table = keyspace_.table(request.client->db, stripe);
+      const keyspace::Entry* const entry =
+          table == nullptr ? nullptr : table->Find(hash, request.args[1]);
+      object =
+          entry != nullptr && entry->kind() == keyspace::Kind::kObject ? entry->object() : nullptr;
+      last = &hash;
+    }
+    objects[i] = object;
+    if (object != nullptr) object->Prefetch(request.args[2], 0);
+  }
+  for (size_t i = 0; i < next.size(); ++i) {
+    if (objects[i] != nullptr) objects[i]->Prefetch(next[i].args[2], 1);
+  }
+}
+
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
-  for (Request& request : batch) {
+  size_t looked = 0;  // how far LookAhead has come
+  for (size_t i = 0; i < batch.size(); ++i) {
+    Request& request = batch[i];
+    if (i >= looked && lane.held_stripe >= 0 && request.command != nullptr &&
+        request.command->looks_up) {
+      looked = std::min(batch.size(), i + kLookAhead);
+      LookAhead(lane, batch.subspan(i, looked - i));
+    }
     Client& client = *request.client;
     if (client.waiting() || client.has(kClientCloseAfterReply | kClientCloseNow)) {
       request.outcome = Request::Outcome::kRefused;

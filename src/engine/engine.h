@@ -307,6 +307,7 @@ class Engine {
   void RingAlarms(Lane& lane);
   static std::string TimeoutText(const Waiter& waiter);
 
+  void LookAhead(const Lane& lane, std::span<const Request> next) const;
   bool RunOne(Lane& lane, Request& request);
   // The limiter, see limiting.cc.
   bool Charge(Lane& lane, const Request& request);

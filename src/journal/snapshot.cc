@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "types/member_dictionary.h"
 
 namespace sava::journal {
@@ -372,7 +373,7 @@ void Snapshot::WalkTable(RdbWriter& out, Table& table, size_t stripe, bool exclu
       const Step inside(*this, stripe, exclusive);
       entries.clear();
       const uint64_t next = table.Scan(order, kStepEntries, [&](Entry* entry) {
-        __builtin_prefetch(entry);
+        base::Prefetch(entry);
         entries.push_back(entry);
       });
       bool all = true;

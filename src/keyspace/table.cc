@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/hash.h"
+#include "base/prefetch.h"
 
 namespace sava::keyspace {
 
@@ -225,22 +226,22 @@ Entry* Table::Find(uint64_t hash, std::string_view key) const {
   return EntryAt(FindSlot(hash, key));
 }
 
-void Table::PrefetchDirectory(uint64_t hash) const { __builtin_prefetch(PlaceAt(OrderOf(hash))); }
+void Table::PrefetchDirectory(uint64_t hash) const { base::Prefetch(PlaceAt(OrderOf(hash))); }
 
 void Table::PrefetchBucket(uint64_t hash) const {
   const uint64_t order = OrderOf(hash);
   const Place place = PlaceOf(order);
   const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
-  __builtin_prefetch(place.segment->bucket(place.buckets, home));
+  base::Prefetch(place.segment->bucket(place.buckets, home));
 }
 
 void Table::PrefetchPlace(uint64_t hash) const {
   const uint64_t order = OrderOf(hash);
   const Place place = PlaceOf(order);
   const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
-  __builtin_prefetch(place.segment->bucket(place.buckets, home), 1);
-  __builtin_prefetch(place.segment, 1);
-  __builtin_prefetch(place.segment->spill() + home);
+  base::PrefetchForWrite(place.segment->bucket(place.buckets, home));
+  base::PrefetchForWrite(place.segment);
+  base::Prefetch(place.segment->spill() + home);
 }
 
 void Table::PrefetchEntry(uint64_t hash) const {
@@ -252,8 +253,8 @@ void Table::PrefetchEntry(uint64_t hash) const {
     const uint64_t slot = bucket[i].load(std::memory_order_relaxed);
     if (FingerprintOf(slot) == fingerprint) {
       const auto* entry = reinterpret_cast<const char*>(EntryOf(slot));
-      __builtin_prefetch(entry);
-      __builtin_prefetch(entry + 64);
+      base::Prefetch(entry);
+      base::Prefetch(entry + 64);
     }
   }
 }
@@ -378,7 +379,7 @@ void Table::Split(uint64_t order) {
     }
   }
   for (size_t i = 0; i < items.size(); ++i) {
-    if (i + 12 < items.size()) __builtin_prefetch(items[i + 12].entry);
+    if (i + 12 < items.size()) base::Prefetch(items[i + 12].entry);
     items[i].order = OrderOf(HashOf(items[i].entry));
   }
   const uint64_t bit = uint64_t{1} << (kOrderBits - depth);

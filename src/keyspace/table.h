@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "base/rng.h"
 #include "keyspace/entry.h"
 #include "keyspace/epoch.h"
@@ -124,7 +125,7 @@ class Table {
 
   // Cache hints, callable without the lock by any thread inside the gate, one after another for all
   // keys of a batch: each needs what the one before it fetched.
-  void PrefetchTable() const { __builtin_prefetch(&root_); }
+  void PrefetchTable() const { base::Prefetch(&root_); }
   void PrefetchDirectory(uint64_t hash) const;
   void PrefetchBucket(uint64_t hash) const;
   void PrefetchEntry(uint64_t hash) const;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/prefetch.h"
+
 namespace sava::types {
 
 namespace {
@@ -161,7 +163,7 @@ bool BitFilter::AddClassic(uint64_t hash) {
 void BitFilter::PrefetchClassic(uint64_t hash) const {
   Places places(hash);
   for (uint32_t i = 0; i < geometry_.hashes; ++i) {
-    __builtin_prefetch(store_->data() + places.Next(geometry_.bits) / 8);
+    base::Prefetch(store_->data() + places.Next(geometry_.bits) / 8);
   }
 }
 

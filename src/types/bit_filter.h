@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/prefetch.h"
 #include "types/bit_store.h"
 #include "types/bloom_formulas.h"
 
@@ -67,7 +68,7 @@ class BitFilter {
   // Asks for the memory that Has and Add will look at.
   void Prefetch(uint64_t hash) const {
     if (geometry_.layout == BloomLayout::kBlocked) {
-      __builtin_prefetch(BlockOf(hash));
+      base::Prefetch(BlockOf(hash));
     } else {
       PrefetchClassic(hash);
     }

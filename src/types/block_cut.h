@@ -70,11 +70,13 @@ class BlockCut {
     std::vector<bool> saved;
     size_t next = 0;
     bool module = true;
+    std::string scratch;
   };
 
   size_t Save(size_t block) {
     state_->saved[block] = true;
-    std::string bytes;
+    std::string& bytes = state_->scratch;
+    bytes.clear();
     {
       Writer out(&bytes);
       state_->save(block, out);

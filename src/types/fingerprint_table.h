@@ -27,6 +27,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace sava::types {
 
 class FingerprintTable {
@@ -52,7 +54,7 @@ class FingerprintTable {
   // How many copies there are.
   unsigned Count(uint64_t hash) const;
   // Asks for the memory that Count and Add will look at.
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(PageOf(hash)); }
+  void Prefetch(uint64_t hash) const { base::Prefetch(PageOf(hash)); }
   // Adds copies; true when the fingerprint is new.
   bool Add(uint64_t hash, unsigned copies = 1);
   // Adds it unless it is there; true when it is new.

@@ -1,5 +1,7 @@
 #include "types/frontier_arena.h"
 
+#include "base/prefetch.h"
+
 namespace sava::types {
 
 void FrontierArena::Release(uint32_t unit, uint32_t count) {
@@ -16,7 +18,7 @@ FrontierArena::Ref FrontierArena::Allocate(unsigned cls) {
   if (!free_[cls].empty()) {
     const Ref chunk = free_[cls].back();
     free_[cls].pop_back();
-    if (!free_[cls].empty()) __builtin_prefetch(Look(free_[cls].back()), 1);
+    if (!free_[cls].empty()) base::PrefetchForWrite(Look(free_[cls].back()));
     return chunk;
   }
   for (unsigned larger = cls + 1; larger < kClasses; ++larger) {
@@ -30,9 +32,9 @@ FrontierArena::Ref FrontierArena::Allocate(unsigned cls) {
     Release(next_, end_ - next_);
     next_ = static_cast<uint32_t>(blocks_.size() * kUnitsPerBlock);
     end_ = next_ + kUnitsPerBlock;
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
+    blocks_.push_back(memory_.Allocate(kBlock));
     // What is never written is saved, too.
-    memset(blocks_.back().get(), 0, kBlock);
+    memset(blocks_.back(), 0, kBlock);
   }
   const Ref chunk = MakeRef(cls, next_);
   next_ += units;
@@ -54,13 +56,17 @@ size_t FrontierArena::bytes() const {
 void FrontierArena::Clear() {
   blocks_.clear();
   blocks_.shrink_to_fit();
+  memory_.Clear();
   for (auto& list : free_) std::vector<Ref>().swap(list);
   next_ = end_ = 0;
   used_units_ = 0;
 }
 
 void FrontierArena::Reserve(size_t count) {
-  for (size_t i = 0; i < count; ++i) blocks_.push_back(std::make_unique<char[]>(kBlock));
+  for (size_t i = 0; i < count; ++i) {
+    blocks_.push_back(memory_.Allocate(kBlock));
+    memset(blocks_.back(), 0, kBlock);
+  }
 }
 
 bool FrontierArena::Valid(Ref chunk) const {
@@ -99,9 +105,9 @@ void FrontierArena::Adopt(const std::vector<bool>& used) {
 
 void FrontierArena::CopyFrom(const FrontierArena& other) {
   Clear();
-  for (const auto& block : other.blocks_) {
-    blocks_.push_back(std::make_unique_for_overwrite<char[]>(kBlock));
-    memcpy(blocks_.back().get(), block.get(), kBlock);
+  for (const char* block : other.blocks_) {
+    blocks_.push_back(memory_.Allocate(kBlock));
+    memcpy(blocks_.back(), block, kBlock);
   }
   free_ = other.free_;
   next_ = other.next_;

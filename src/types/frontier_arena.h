@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <vector>
 
+#include "base/huge_blocks.h"
 #include "types/block_cut.h"
 
 namespace sava::types {
@@ -46,12 +46,12 @@ class FrontierArena {
 
   const char* Look(Ref chunk) const {
     const uint32_t unit = UnitOf(chunk);
-    return blocks_[unit / kUnitsPerBlock].get() + unit % kUnitsPerBlock * kUnit;
+    return blocks_[unit / kUnitsPerBlock] + unit % kUnitsPerBlock * kUnit;
   }
   char* Edit(Ref chunk) {
     const uint32_t unit = UnitOf(chunk);
     cut_.BeforeChange(unit / kUnitsPerBlock);
-    return blocks_[unit / kUnitsPerBlock].get() + unit % kUnitsPerBlock * kUnit;
+    return blocks_[unit / kUnitsPerBlock] + unit % kUnitsPerBlock * kUnit;
   }
   Ref Link(Ref chunk) const {
     Ref link = 0;
@@ -68,11 +68,11 @@ class FrontierArena {
 
   // ---- saving and loading ----
   size_t blocks() const { return blocks_.size(); }
-  const char* block(size_t number) const { return blocks_[number].get(); }
+  const char* block(size_t number) const { return blocks_[number]; }
   BlockCut& cut() { return cut_; }
   // Makes `count` blocks of zeros, all of them free. REQUIRES: it is empty.
   void Reserve(size_t count);
-  char* raw(size_t number) { return blocks_[number].get(); }
+  char* raw(size_t number) { return blocks_[number]; }
   // Whether the chunk lies within a block; its class is good.
   bool Valid(Ref chunk) const;
   // Marks the units of chunks that are in use: false when one was marked before.
@@ -87,7 +87,8 @@ class FrontierArena {
   // Gives units of one block to the lists of free chunks.
   void Release(uint32_t unit, uint32_t count);
 
-  std::vector<std::unique_ptr<char[]>> blocks_;
+  base::HugeBlocks memory_;
+  std::vector<char*> blocks_;
   std::array<std::vector<Ref>, kClasses> free_;
   uint32_t next_ = 0;  // units of the last block from here to end_ were never used
   uint32_t end_ = 0;

@@ -25,10 +25,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/huge_blocks.h"
 #include "types/block_cut.h"
 #include "types/bloom.h"
 #include "types/frontier.h"
@@ -54,13 +56,16 @@ class FrontierArray {
   }
   T& Append() {
     if (size_ % kCount == 0 && size_ / kCount == blocks_.size()) {
-      blocks_.push_back(std::make_unique<T[]>(kCount));
+      T* const block = reinterpret_cast<T*>(memory_.Allocate(kCount * sizeof(T)));
+      std::uninitialized_value_construct_n(block, kCount);
+      blocks_.push_back(block);
     }
     return Edit(size_++);
   }
   void Clear() {
     blocks_.clear();
     blocks_.shrink_to_fit();
+    memory_.Clear();
     size_ = 0;
   }
   size_t blocks() const { return (size_ + kCount - 1) / kCount; }
@@ -70,7 +75,9 @@ class FrontierArray {
   BlockCut& cut() { return cut_; }
 
  private:
-  std::vector<std::unique_ptr<T[]>> blocks_;
+  static_assert(std::is_trivially_destructible_v<T>);
+  base::HugeBlocks memory_;
+  std::vector<T*> blocks_;
   size_t size_ = 0;
   BlockCut cut_;
 };
@@ -211,8 +218,6 @@ class Frontier::Core {
     uint64_t hash;
     uint32_t candidate;  // a host with the same short hash
     Ref list;            // the chunk of its FIFOs to look at next
-    uint32_t here;       // how many are in it
-    uint32_t left;       // and with those behind
   };
   struct Tally;   // what one Next call took from each host
   struct Loader;  // what is read before it is put together
@@ -292,11 +297,16 @@ class Frontier::Core {
   // A URL is no longer pending.
   void NoLongerPending(uint32_t host, std::string_view rest);
   Verdict Admit(const Url& url, uint64_t host_hash, uint64_t hash, uint32_t* host);
-  void Plan(std::span<const Url> urls, Planned* plans) const;
+  void Plan(const Url& url, int step, Planned* plan) const;
+  void PlanHost(const Url& url, Planned* plan) const;
+  void PlanQueue(const Url& url, Planned* plan) const;
+  void PlanTail(const Queue& queue) const;
 
   // ---- serving ----
   uint32_t Choose(Strategy strategy) const;
   void ServeOne(uint32_t number, bool by_priority, int64_t lease, const Serve& serve);
+  // Takes the URLs in leaving_ out of the set.
+  void Leave();
   size_t NextOfHost(const NextRequest& request, int64_t lease, const Serve& serve);
   void Lookahead(Strategy strategy, uint32_t number) const;
   Served MakeServed(uint32_t host, uint16_t depth, int16_t priority, const Record& record) const;
@@ -358,6 +368,10 @@ class Frontier::Core {
   Stats counts_;             // only what is counted over time
 
   std::unique_ptr<PieceSink> cut_;
+  static constexpr size_t kLeaving = 32;
+  uint64_t
+      leaving_[kLeaving];  // URLs served in this call that set_ still has; none outside of Next
+  size_t leaving_count_ = 0;
   FrontierObserver* observer_ = nullptr;
   std::string scratch_;
 };

@@ -3,14 +3,18 @@
 #include <cstring>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "types/frontier_core.h"
 
 namespace sava::types {
 
 namespace {
 
-// URLs of a batch whose memory is asked for ahead.
+// The steps of asking for a URL's memory, and how many URLs lie between two of them.
+constexpr size_t kSteps = 5;
+constexpr size_t kApart = 6;
 constexpr size_t kAhead = 32;
+static_assert(kSteps * kApart < kAhead);
 // Of 64 bits all are kept of URLs ever seen; pending ones are fewer, and kept in fewer bytes.
 constexpr unsigned kSeenBits = 64;
 constexpr unsigned kPendingBits = 56;
@@ -181,62 +185,71 @@ bool Frontier::Core::Seen(const Url& url) const {
 
 // ---- adding ----
 
-// Asks step by step for the memory that a batch will need.
-void Frontier::Core::Plan(std::span<const Url> urls, Planned* plans) const {
-  for (size_t i = 0; i < urls.size(); ++i) {
-    plans[i].host_hash = HashHost(urls[i].host);
-    plans[i].hash = HashUrl(urls[i].rest, plans[i].host_hash);
-    table_.Prefetch(static_cast<uint32_t>(plans[i].host_hash));
-    if (set_ != nullptr) set_->PrefetchDirectory(plans[i].hash);
-  }
-  for (size_t i = 0; i < urls.size(); ++i) {
-    plans[i].candidate = table_.Find(static_cast<uint32_t>(plans[i].host_hash),
-                                     [](uint32_t /*number*/) { return true; });
-    if (plans[i].candidate != TextTable::kNothing) {
-      const char* const host = reinterpret_cast<const char*>(&hosts_[plans[i].candidate]);
-      __builtin_prefetch(host, 1);
-      __builtin_prefetch(host + sizeof(Host) - 1, 1);
-    }
-    set_ != nullptr ? set_->PrefetchPage(plans[i].hash) : bloom_->Prefetch(plans[i].hash);
-  }
-  const auto ask_for_tail = [this](const Queue& queue) {
-    __builtin_prefetch(arena_.Look(queue.tail), 1);
-    __builtin_prefetch(arena_.Data(queue.tail) + queue.tail_at, 1);
-  };
-  for (size_t i = 0; i < urls.size(); ++i) {
-    plans[i].list = Arena::kNone;
-    if (plans[i].candidate == TextTable::kNothing) continue;
-    const Host& host = hosts_[plans[i].candidate];
-    __builtin_prefetch(names_.Address(host.name));
-    if (host.queued == 0) continue;
-    if (host.first.depth == urls[i].depth || host.more_count == 0) {
-      ask_for_tail(host.first);
-    } else {
-      plans[i].list = host.more;
-      plans[i].here = (host.more_count - 1) % kQueuesPerChunk + 1;
-      plans[i].left = host.more_count;
-      __builtin_prefetch(arena_.Look(host.more), 1);
-    }
-  }
-  // Most hosts have no more FIFOs than two chunks hold.
-  for (int round = 0; round < 2; ++round) {
-    for (size_t i = 0; i < urls.size(); ++i) {
-      Planned& plan = plans[i];
-      if (plan.list == Arena::kNone) continue;
-      const Ref chunk = std::exchange(plan.list, Arena::kNone);
-      bool found = false;
-      for (uint32_t k = 0; k < plan.here && !found; ++k) {
-        const Queue queue = GetQueue(hosts_[plan.candidate], {chunk, k});
-        found = queue.depth == urls[i].depth;
-        if (found) ask_for_tail(queue);
+// Asks for the memory that a URL will need, a step at a time: each step reads what the one before
+// asked for.
+void Frontier::Core::Plan(const Url& url, int step, Planned* plan) const {
+  switch (step) {
+    case 0:
+      plan->host_hash = HashHost(url.host);
+      plan->hash = HashUrl(url.rest, plan->host_hash);
+      table_.Prefetch(static_cast<uint32_t>(plan->host_hash));
+      if (set_ != nullptr) set_->PrefetchDirectory(plan->hash);
+      return;
+    case 1:
+      plan->candidate = table_.Find(static_cast<uint32_t>(plan->host_hash),
+                                    [](uint32_t /*number*/) { return true; });
+      if (plan->candidate != TextTable::kNothing) {
+        const char* const host = reinterpret_cast<const char*>(&hosts_[plan->candidate]);
+        base::PrefetchForWrite(host);
+        base::PrefetchForWrite(host + sizeof(Host) - 1);
       }
-      plan.left -= plan.here;
-      if (found || plan.left == 0) continue;
-      plan.here = kQueuesPerChunk;
-      plan.list = arena_.Link(chunk);
-      __builtin_prefetch(arena_.Look(plan.list), 1);
-    }
+      set_ != nullptr ? set_->PrefetchPage(plan->hash) : bloom_->Prefetch(plan->hash);
+      return;
+    case 2:
+      if (set_ != nullptr) set_->PrefetchSlot(plan->hash);
+      return PlanHost(url, plan);
+    default:
+      return PlanQueue(url, plan);
   }
+}
+
+void Frontier::Core::PlanTail(const Queue& queue) const {
+  base::PrefetchForWrite(arena_.Look(queue.tail));
+  base::PrefetchForWrite(arena_.Data(queue.tail) + queue.tail_at);
+}
+
+void Frontier::Core::PlanHost(const Url& url, Planned* plan) const {
+  plan->list = Arena::kNone;
+  if (plan->candidate == TextTable::kNothing) return;
+  const Host& host = hosts_[plan->candidate];
+  base::Prefetch(names_.Address(host.name));
+  if (host.queued == 0) return;
+  if (host.first.depth == url.depth || host.more_count == 0) {
+    PlanTail(host.first);
+    return;
+  }
+  plan->list = host.more;
+  base::PrefetchForWrite(arena_.Look(host.more));
+}
+
+// One chunk of the host's other FIFOs. They may have changed since the step before, for a URL in
+// between: what is read here is only a guess.
+void Frontier::Core::PlanQueue(const Url& url, Planned* plan) const {
+  const Ref chunk = std::exchange(plan->list, Arena::kNone);
+  if (chunk == Arena::kNone) return;
+  const Host& host = hosts_[plan->candidate];
+  if (host.more_count == 0) return;
+  const bool first = chunk == host.more;
+  const uint32_t here = first ? (host.more_count - 1) % kQueuesPerChunk + 1 : kQueuesPerChunk;
+  for (uint32_t i = 0; i < here; ++i) {
+    const Queue queue = GetQueue(host, {chunk, i});
+    if (queue.depth != url.depth) continue;
+    if (arena_.Valid(queue.tail)) PlanTail(queue);
+    return;
+  }
+  if (!first || host.more_count <= here) return;
+  plan->list = arena_.Link(chunk);
+  base::PrefetchForWrite(arena_.Look(plan->list));
 }
 
 Frontier::Verdict Frontier::Core::Admit(const Url& url, uint64_t host_hash, uint64_t hash,
@@ -268,22 +281,26 @@ void Frontier::Core::Add(std::span<const Url> urls, const Attributes& attributes
     std::fill_n(verdicts.begin(), urls.size(), Verdict::kInvalid);
     return;
   }
+  // Each turn takes one URL to the end and asks for some memory of those behind it: all at once
+  // would be more than the processor keeps in mind.
   Planned plans[kAhead];
-  for (size_t from = 0; from < urls.size(); from += kAhead) {
-    const auto batch = urls.subspan(from, std::min(kAhead, urls.size() - from));
-    Plan(batch, plans);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const Url& url = batch[i];
-      uint32_t host = kNoHost;
-      const Verdict verdict = Admit(url, plans[i].host_hash, plans[i].hash, &host);
-      verdicts[from + i] = verdict;
-      if (verdict != Verdict::kAdded) continue;
-      const auto depth = static_cast<uint16_t>(std::min(url.depth, kMaxDepth));
-      Record record;
-      record.meta = attributes.meta;
-      record.rest = url.rest;
-      Delay(host, depth, attributes.priority, record, attributes.not_before);
+  for (size_t turn = 0; turn < urls.size() + kSteps * kApart; ++turn) {
+    for (size_t step = 0; step < kSteps; ++step) {
+      const size_t i = turn - step * kApart;
+      if (i < urls.size()) Plan(urls[i], static_cast<int>(step), &plans[i % kAhead]);
     }
+    const size_t i = turn - kSteps * kApart;
+    if (i >= urls.size()) continue;
+    const Url& url = urls[i];
+    const Planned& plan = plans[i % kAhead];
+    uint32_t host = kNoHost;
+    verdicts[i] = Admit(url, plan.host_hash, plan.hash, &host);
+    if (verdicts[i] != Verdict::kAdded) continue;
+    const auto depth = static_cast<uint16_t>(std::min(url.depth, kMaxDepth));
+    Record record;
+    record.meta = attributes.meta;
+    record.rest = url.rest;
+    Delay(host, depth, attributes.priority, record, attributes.not_before);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/prefetch.h"
 #include "types/frontier_core.h"
 
 namespace sava::types {
@@ -133,7 +134,12 @@ void Frontier::Core::ServeOne(uint32_t number, bool by_priority, int64_t lease,
     ++host.leased;
     ++leased_;
   } else {
-    NoLongerPending(number, record.rest);
+    if (options_.dedup == Dedup::kPending) {
+      const uint64_t hash = HashUrl(number, record.rest);
+      set_->PrefetchDirectory(hash);
+      leaving_[leaving_count_++] = hash;
+      if (leaving_count_ == kLeaving) Leave();
+    }
   }
   ++counts_.served;
   serve(served);
@@ -141,6 +147,13 @@ void Frontier::Core::ServeOne(uint32_t number, bool by_priority, int64_t lease,
   const int64_t delay = DelayOf(host);
   if (delay != 0) host.next_at = std::min(now_ + delay, kMaxTime);
   Refresh(number, delay != 0);
+}
+
+void Frontier::Core::Leave() {
+  for (size_t i = 0; i < leaving_count_; ++i) set_->PrefetchPage(leaving_[i]);
+  for (size_t i = 0; i < leaving_count_; ++i) set_->PrefetchSlot(leaving_[i]);
+  for (size_t i = 0; i < leaving_count_; ++i) set_->Erase(leaving_[i]);
+  leaving_count_ = 0;
 }
 
 size_t Frontier::Core::NextOfHost(const NextRequest& request, int64_t lease, const Serve& serve) {
@@ -154,6 +167,7 @@ size_t Frontier::Core::NextOfHost(const NextRequest& request, int64_t lease, con
   for (; served < most && ready_.Has(number); ++served) {
     ServeOne(number, by_priority, lease, serve);
   }
+  Leave();
   return served;
 }
 
@@ -163,14 +177,14 @@ void Frontier::Core::Lookahead(Strategy strategy, uint32_t number) const {
   const uint32_t next = ready_.From(number + 1);
   if (next == kNoHost) return;
   const Host& host = hosts_[next];
-  __builtin_prefetch(arena_.Data(host.first.head) + host.first.head_at);
-  __builtin_prefetch(names_.Address(host.name));
+  base::Prefetch(arena_.Data(host.first.head) + host.first.head_at);
+  base::Prefetch(names_.Address(host.name));
   uint32_t later = next;
   for (int i = 0; i < 3 && later != kNoHost; ++i) later = ready_.From(later + 1);
   if (later == kNoHost) return;
   const char* const there = reinterpret_cast<const char*>(&hosts_[later]);
-  __builtin_prefetch(there, 1);
-  __builtin_prefetch(there + sizeof(Host) - 1, 1);
+  base::PrefetchForWrite(there);
+  base::PrefetchForWrite(there + sizeof(Host) - 1);
 }
 
 size_t Frontier::Core::Next(const NextRequest& request, int64_t now, const Serve& serve) {
@@ -198,6 +212,7 @@ size_t Frontier::Core::Next(const NextRequest& request, int64_t now, const Serve
     SetReady(number, false);
     Rank(number);
   }
+  Leave();
   for (const uint32_t number : tally.full) Refresh(number, false);
   if (served == 0) cursor_ = before;  // a call that served nothing can be left out
   return served;

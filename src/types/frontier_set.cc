@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "types/filter_pieces.h"
 
 namespace sava::types {
@@ -19,7 +20,8 @@ constexpr size_t kPadding = 8;
 constexpr unsigned kLeastValueBits = 16;
 constexpr size_t kLeastPage = 64;
 constexpr size_t kPieceBytes = 16 << 10;
-constexpr size_t kPrefetchBytes = 320;
+constexpr ptrdiff_t kPrefetchBefore = 64;
+constexpr ptrdiff_t kPrefetchBehind = 192;
 
 // The sizes that allocators hand out without waste: four or more to each power of two.
 size_t RoundedSize(size_t bytes) {
@@ -94,13 +96,11 @@ uint64_t FrontierSet::PrefixOf(const Page& page, uint64_t hash) {
   return page.depth == 0 ? 0 : hash & (~uint64_t{0} << (64 - page.depth));
 }
 
-// Hashes are spread evenly, so a value stands near the place in proportion to it.
 size_t FrontierSet::Find(const Page& page, uint64_t hash, bool* found) const {
   const uint64_t wanted = ValueOf(page, hash);
   size_t low = 0;
   size_t high = page.count;  // what is wanted is in [low, high)
-  auto guess =
-      static_cast<size_t>((static_cast<unsigned __int128>(hash << page.depth) * page.count) >> 64);
+  size_t guess = Guess(page, hash);
   *found = false;
   for (size_t step = 0; low < high; ++step) {
     const uint64_t there = page.Get(guess);
@@ -117,18 +117,15 @@ size_t FrontierSet::Find(const Page& page, uint64_t hash, bool* found) const {
   return low;
 }
 
-void FrontierSet::PrefetchPage(uint64_t hash) const {
+void FrontierSet::PrefetchPage(uint64_t hash) const { base::PrefetchForWrite(PageOf(hash)); }
+
+// What stands behind the place will have to move.
+void FrontierSet::PrefetchSlot(uint64_t hash) const {
   const Page* const page = PageOf(hash);
-  __builtin_prefetch(page);
-  // The page's size is not known yet; most have about as many bytes as the average one. What
-  // stands behind the place will have to move.
-  const size_t average = bytes_ / pages_;
-  const unsigned depth = segment_bits_ + SegmentOf(hash).depth;
-  const auto offset =
-      static_cast<size_t>((static_cast<unsigned __int128>(hash << depth) * average) >> 64);
-  const size_t end = std::min(average, offset + kPrefetchBytes);
-  for (size_t at = offset; at <= end; at += 64) {
-    __builtin_prefetch(reinterpret_cast<const char*>(page) + at, 1);
+  const char* const place =
+      reinterpret_cast<const char*>(page->data() + Guess(*page, hash) * page->width);
+  for (ptrdiff_t at = -kPrefetchBefore; at < kPrefetchBehind; at += 64) {
+    base::PrefetchForWrite(place + at);
   }
 }
 

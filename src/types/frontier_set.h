@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace sava::types {
 
 class FrontierSet {
@@ -39,9 +41,10 @@ class FrontierSet {
   // True when it was there.
   bool Erase(uint64_t hash);
   void Clear();
-  // Ask for the memory that the calls above will look at: first one of all, then the other of all.
-  void PrefetchDirectory(uint64_t hash) const { __builtin_prefetch(Entry(hash)); }
+  // Ask for the memory that the calls above will look at; each reads what the one before asked for.
+  void PrefetchDirectory(uint64_t hash) const { base::Prefetch(Entry(hash)); }
   void PrefetchPage(uint64_t hash) const;
+  void PrefetchSlot(uint64_t hash) const;
 
   // All of them in order of their prefixes, with zeros behind the bits that are kept.
   void ForEach(const std::function<void(uint64_t hash)>& visit) const;
@@ -80,7 +83,7 @@ class FrontierSet {
     bool at_end = false;
   };
 
-  static constexpr uint32_t kSplit = 192;
+  static constexpr uint32_t kSplit = 64;
   static constexpr unsigned kSegmentBits = 8;
   static constexpr unsigned kSegmentFrom = 12;  // depth of one segment from which there are many
 
@@ -99,6 +102,11 @@ class FrontierSet {
   uint64_t ValueOf(const Page& page, uint64_t hash) const;
   uint64_t HashOf(uint64_t prefix, uint64_t value) const;
   static uint64_t PrefixOf(const Page& page, uint64_t hash);
+  // Hashes are spread evenly, so a value stands near the place in proportion to it.
+  static size_t Guess(const Page& page, uint64_t hash) {
+    return static_cast<size_t>((static_cast<unsigned __int128>(hash << page.depth) * page.count) >>
+                               64);
+  }
   // The slot of a hash, or the one where it would be.
   size_t Find(const Page& page, uint64_t hash, bool* found) const;
   Page* NewPage(unsigned depth, uint32_t count);

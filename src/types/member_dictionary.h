@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "types/member.h"
 
 namespace sava::types {
@@ -51,7 +52,7 @@ class MemberDictionary {
   void Release(Id id);
   // REQUIRES: the caller holds a reference, and keeps it as long as it uses the result.
   KeptMember Get(Id id) const;
-  void Prefetch(Id id) const { __builtin_prefetch(RecordOf(id)); }
+  void Prefetch(Id id) const { base::Prefetch(RecordOf(id)); }
 
   // While pinned, ids whose last reference went keep their member.
   void Pin();

@@ -16,6 +16,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace sava::types {
 
 class MemberIndex {
@@ -38,7 +40,7 @@ class MemberIndex {
   }
   void Prefetch(uint32_t hash) const {
     const Entry& entry = directory_[Place(hash)];
-    __builtin_prefetch(&entry.segment->slots[entry.Home(hash)]);
+    base::Prefetch(&entry.segment->slots[entry.Home(hash)]);
   }
 
   void Insert(uint32_t hash, uint32_t leaf);

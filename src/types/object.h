@@ -67,6 +67,12 @@ class Object {
   virtual uint8_t deadline_tag() const { return 0; }
   virtual void set_deadline_tag(uint8_t tag) { static_cast<void>(tag); }
 
+  // Asks for the memory that a look-up of an element will need: step 0 first for all elements of a
+  // batch, then step 1, which reads what step 0 asked for.
+  virtual void Prefetch(std::string_view element, int step) const {
+    static_cast<void>(element), static_cast<void>(step);
+  }
+
   // ---- saving a large value while it changes ----
   // Whether it is to be saved in pieces rather than by Save.
   virtual bool large() const { return false; }

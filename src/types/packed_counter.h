@@ -14,6 +14,7 @@
 #include <span>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "types/member.h"
 
 namespace sava::types {
@@ -52,7 +53,7 @@ class PackedCounter {
   // Begins to fetch the block, while the caller finds out what to look for in it.
   void Prefetch() const {
     for (size_t at = 0; at < run_bytes_ + member_bytes_ && at < 512; at += 64) {
-      __builtin_prefetch(data_ + at);
+      base::Prefetch(data_ + at);
     }
   }
 

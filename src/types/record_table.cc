@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "base/rng.h"
 
 #if defined(__SSE2__)
@@ -265,6 +266,25 @@ size_t RecordTable::PlaceIn(const Page* page, uint64_t hash, std::string_view ke
     }
   }
   return kNowhere;
+}
+
+void RecordTable::Prefetch(std::string_view key, int step) const {
+  const uint64_t hash = HashOf(key);
+  const Page* const page = PageOf(hash);
+  if (step == 0) {
+    constexpr size_t kArrays = sizeof(Page) + 3 * kMaxRecords;
+    for (size_t at = 0; at < kArrays; at += 64) base::PrefetchForWrite(page->at(at));
+    return;
+  }
+  for (size_t from = 0; from < page->count; from += 16) {
+    const unsigned mask =
+        Matches(page->fingerprints(), from, page->count, static_cast<uint8_t>(hash));
+    if (mask == 0) continue;
+    base::PrefetchForWrite(
+        page->at(page->offset(from + static_cast<size_t>(std::countr_zero(mask)))));
+    return;
+  }
+  base::PrefetchForWrite(page->at(page->used));
 }
 
 void RecordTable::Append(Page* page, uint8_t fingerprint, size_t size, const char* record) {

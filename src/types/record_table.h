@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "types/block_cut.h"
 
 namespace sava::types {
@@ -67,9 +68,11 @@ class RecordTable {
   // Asks for the memory a call with that hash will look at first.
   void Prefetch(uint64_t hash) const {
     const Page* page = PageOf(hash);
-    __builtin_prefetch(page);
-    __builtin_prefetch(reinterpret_cast<const char*>(page) + 64);
+    base::Prefetch(page);
+    base::Prefetch(reinterpret_cast<const char*>(page) + 64);
   }
+  // As Object::Prefetch: the page's arrays, then the record or the place of a new one.
+  void Prefetch(std::string_view key, int step) const;
 
   // The calls with a hash are for callers who have computed it.
   bool Contains(std::string_view key) const { return Find(key, nullptr); }

@@ -84,6 +84,9 @@ class Set final : public Object {
   uint8_t rdb_type() const override;
   void Save(Writer& out) const override;
   void Digest(const std::function<void(std::string_view)>& add) const override;
+  void Prefetch(std::string_view element, int step) const override {
+    if (form() == Form::kTable) table().Prefetch(element, step);
+  }
   bool large() const override { return form() == Form::kTable && table().memory() > kLarge; }
   void BeginCut(const PieceSink& sink, bool refer) override;
   bool SavePieces(size_t budget) override;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/prefetch.h"
 
 namespace sava::types {
 
@@ -33,7 +34,7 @@ class TextTable {
 
   // Asks for the memory that Find will look at first.
   void Prefetch(uint32_t hash) const {
-    if (!slots_.empty()) __builtin_prefetch(&slots_[HomeOf(slots_, hash)]);
+    if (!slots_.empty()) base::Prefetch(&slots_[HomeOf(slots_, hash)]);
   }
 
   // REQUIRES: the text is not in the table; node < kNothing - 1.

@@ -276,3 +276,26 @@ def what_was_popped_stays_away_after_a_restart(context):
     client = context.client(server)
     for key, expected in want.items():
         eq(members(client, key), expected, key)
+
+
+@test()
+def what_a_pipeline_looks_up_may_have_gone_meanwhile(context):
+    """Elements are fetched ahead for commands whose key an earlier one deletes or replaces."""
+    fill = [("SADD", "s", *["m%d" % i for i in range(3000)])]
+    fill += [("HSET", "h", *["f%d" % i for i in range(3000)])]
+    look = [("SISMEMBER", "s", "m1"), ("SADD", "s", "m2", "new"), ("HGET", "h", "f2"),
+            ("HSET", "h", "f4", "x"), ("SREM", "s", "m5"), ("HDEL", "h", "f6")]
+    between = [("DEL", "s", "h"), ("SET", "s", "text"), ("RENAME", "h", "h2"), ("SELECT", "1"),
+               ("FLUSHALL",), ("SPOP", "s", "3000"), ("MOVE", "s", "1"), ("EXPIRE", "h", "-1")]
+    for change in between:
+        replies = []
+        for server in (context.stock, context.sut):
+            client = context.client(server)
+            client.call("FLUSHALL")
+            client.pipeline(fill)
+            seen = client.pipeline(look * 3 + [change] + look * 3 + [("SELECT", "0")])
+            replies.append([sorted(r) if isinstance(r, list) else str(r) for r in seen])
+            client.call("FLUSHALL")
+        if change[0] == "SPOP":
+            replies = [[r for r in seen if not isinstance(r, list)] for seen in replies]
+        eq(replies[1], replies[0], change)

@@ -1,0 +1,67 @@
+// HugeBlocks: memory in blocks that all live as long as their owner, for structures in which one
+// jumps about. The first megabyte comes block by block; what follows comes in slabs of the size of
+// a huge page, which the system is asked to use: most of the time such structures take goes to
+// finding out where their pages are.
+//
+// Thread safety: none; used under its owner's lock. It may be freed on any thread.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace sava::base {
+
+class HugeBlocks {
+ public:
+  HugeBlocks() = default;
+  HugeBlocks(const HugeBlocks&) = delete;
+  HugeBlocks& operator=(const HugeBlocks&) = delete;
+  ~HugeBlocks() { Clear(); }
+
+  // A block that begins with a cache line. Its bytes are not set. REQUIRES: bytes <= kSlab / 16.
+  char* Allocate(size_t bytes) {
+    const size_t size = (bytes + kLine - 1) / kLine * kLine;
+    total_ += size;
+    if (total_ <= kSmall) return static_cast<char*>(Own(kLine, size));
+    if (left_ < size) {
+      next_ = static_cast<char*>(Own(kSlab, kSlab));
+      left_ = kSlab;
+      // A wish: without huge pages everything works as well, only slower.
+      static_cast<void>(madvise(next_, kSlab, MADV_HUGEPAGE));
+    }
+    left_ -= size;
+    return std::exchange(next_, next_ + size);
+  }
+
+  void Clear() {
+    for (void* block : owned_) std::free(block);
+    owned_ = {};
+    left_ = total_ = 0;
+  }
+
+  static constexpr size_t kSlab = 2 << 20;
+
+ private:
+  static constexpr size_t kLine = 64;
+  static constexpr size_t kSmall = 1 << 20;
+
+  void* Own(size_t alignment, size_t size) {
+    owned_.reserve(owned_.size() + 1);
+    void* const block = std::aligned_alloc(alignment, size);
+    if (block == nullptr) throw std::bad_alloc();
+    owned_.push_back(block);
+    return block;
+  }
+
+  std::vector<void*> owned_;
+  char* next_ = nullptr;  // left_ bytes of the last slab are free from here on
+  size_t left_ = 0;
+  size_t total_ = 0;  // given out
+};
+
+}  // namespace sava::base

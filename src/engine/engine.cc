@@ -192,9 +192,11 @@ bool Engine::LockOne(Lane& lane, size_t stripe) {
   if (lane.held_stripe == static_cast<int>(stripe)) return true;
   ReleaseHeld(lane);
   keyspace::StripeLock& lock = keyspace_.stripe(stripe).lock;
-  if (!lock.TryLock() &&
-      !Timed(lane, nanos_per_tick_, [&] { return lock.TryLockFor(kLockPatienceMicros); })) {
-    return false;
+  if (!lock.TryLock()) {
+    // It spins: time of this thread's own, and not the command's.
+    const bool locked = lock.TryLockFor(kLockPatienceMicros);
+    lane.last_ticks = base::Ticks();
+    if (!locked) return false;
   }
   lane.held_stripe = static_cast<int>(stripe);
   return true;

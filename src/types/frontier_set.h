@@ -83,7 +83,7 @@ class FrontierSet {
     bool at_end = false;
   };
 
-  static constexpr uint32_t kSplit = 64;
+  static constexpr uint32_t kSplit = 96;
   static constexpr unsigned kSegmentBits = 8;
   static constexpr unsigned kSegmentFrom = 12;  // depth of one segment from which there are many
 

@@ -302,22 +302,23 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
 // What the next requests will look up in the collections of the stripe that is held already.
 void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
   const types::Object* objects[kLookAhead];
-  const uint64_t* last = nullptr;
+  const Request* last = nullptr;  // whose object it is
   const types::Object* object = nullptr;
   const auto stripe = static_cast<size_t>(lane.held_stripe);
   for (size_t i = 0; i < next.size(); ++i) {
     const Request& request = next[i];
     objects[i] = nullptr;
     if (request.key_count != 1 || !request.command->looks_up || request.args.size() < 3) continue;
-    const uint64_t& hash = lane.hashes[request.first_hash];
+    const uint64_t hash = lane.hashes[request.first_hash];
     if (Keyspace::StripeOf(hash) != stripe) continue;
-    if (last == nullptr || *last != hash) {
+    if (last == nullptr || lane.hashes[last->first_hash] != hash ||
+        last->client->db != request.client->db) {
       const keyspace::Table* const table = keyspace_.table(request.client->db, stripe);
       const keyspace::Entry* const entry =
           table == nullptr ? nullptr : table->Find(hash, request.args[1]);
       object =
           entry != nullptr && entry->kind() == keyspace::Kind::kObject ? entry->object() : nullptr;
-      last = &hash;
+      last = &request;
     }
     objects[i] = object;
     if (object != nullptr) object->Prefetch(request.args[2], 0);
@@ -331,8 +332,8 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
-    if (i >= looked && lane.held_stripe >= 0 && request.command != nullptr &&
-        request.command->looks_up) {
+    if (i >= looked && request.key_count == 1 && request.command->looks_up &&
+        static_cast<int>(Keyspace::StripeOf(lane.hashes[request.first_hash])) == lane.held_stripe) {
       looked = std::min(batch.size(), i + kLookAhead);
       LookAhead(lane, batch.subspan(i, looked - i));
     }

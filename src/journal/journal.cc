@@ -179,7 +179,7 @@ void Journal::Pause() {
   const uint64_t before = std::exchange(paused_at_, merged_.load(std::memory_order_relaxed));
   sink_->Pause();
   last_pause_ = Clock::now();
-  outstanding_ = std::max(next_ticket() - before, outstanding_ - outstanding_ / 8);
+  outstanding_ = std::max(next_ticket() - before, outstanding_ - (outstanding_ + 7) / 8);
 }
 
 // Group commit: writers that wait for one Pause come back at about the same time. With half of
@@ -198,7 +198,8 @@ bool Journal::Gather() {
   return true;
 }
 
-// Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does.
+// Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does. While it
+// gathers, nudges are left for later: that is over within kLongestPatience.
 void Journal::Sleep(std::chrono::microseconds nap) {
   std::unique_lock lock(sleep_mutex_);
   sleeping_.store(true);

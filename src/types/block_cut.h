@@ -64,6 +64,8 @@ class BlockCut {
   void Abort() { state_.reset(); }
 
  private:
+  static constexpr size_t kKeptScratch = 1 << 20;
+
   struct State {
     Object::PieceSink sink;
     SaveBlock save;
@@ -82,7 +84,9 @@ class BlockCut {
       state_->save(block, out);
     }
     state_->sink(bytes);
-    return bytes.size();
+    const size_t size = bytes.size();
+    if (bytes.capacity() > kKeptScratch) bytes = {};
+    return size;
   }
 
   std::unique_ptr<State> state_;

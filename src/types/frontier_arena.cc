@@ -48,7 +48,7 @@ void FrontierArena::Free(Ref chunk) {
 }
 
 size_t FrontierArena::bytes() const {
-  size_t bytes = blocks_.size() * kBlock + blocks_.capacity() * sizeof(void*);
+  size_t bytes = blocks_.size() * kBlock + memory_.slack() + blocks_.capacity() * sizeof(void*);
   for (const auto& list : free_) bytes += list.capacity() * sizeof(Ref);
   return bytes;
 }

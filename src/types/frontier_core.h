@@ -70,7 +70,8 @@ class FrontierArray {
   }
   size_t blocks() const { return (size_ + kCount - 1) / kCount; }
   size_t bytes() const {
-    return blocks_.size() * kCount * sizeof(T) + blocks_.capacity() * sizeof(void*);
+    return blocks_.size() * kCount * sizeof(T) + memory_.slack() +
+           blocks_.capacity() * sizeof(void*);
   }
   BlockCut& cut() { return cut_; }
 

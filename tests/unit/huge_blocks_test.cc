@@ -16,7 +16,7 @@ TEST(HugeBlocks, BlocksKeepTheirBytes) {
     // Block by block at first, then over several slabs.
     constexpr size_t kSizes[] = {16384, 9216, 100, 1};
     std::vector<char*> blocks;
-    for (size_t i = 0; i < 1000; ++i) {
+    for (size_t i = 0; i < 3000; ++i) {
       blocks.push_back(memory.Allocate(kSizes[i % 4]));
       ASSERT_EQ(reinterpret_cast<uintptr_t>(blocks.back()) % 64, 0U);
       memset(blocks.back(), static_cast<int>(i), kSizes[i % 4]);

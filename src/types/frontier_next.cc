@@ -133,13 +133,11 @@ void Frontier::Core::ServeOne(uint32_t number, bool by_priority, int64_t lease,
     PushEvent(slot);
     ++host.leased;
     ++leased_;
-  } else {
-    if (options_.dedup == Dedup::kPending) {
-      const uint64_t hash = HashUrl(number, record.rest);
-      set_->PrefetchDirectory(hash);
-      leaving_[leaving_count_++] = hash;
-      if (leaving_count_ == kLeaving) Leave();
-    }
+  } else if (options_.dedup == Dedup::kPending) {
+    const uint64_t hash = HashUrl(number, record.rest);
+    set_->PrefetchDirectory(hash);
+    leaving_[leaving_count_++] = hash;
+    if (leaving_count_ == kLeaving) Leave();
   }
   ++counts_.served;
   serve(served);

@@ -33,7 +33,6 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "base/prefetch.h"
 #include "types/block_cut.h"
 
 namespace sava::types {
@@ -65,12 +64,6 @@ class RecordTable {
   void CopyFrom(const RecordTable& other);
 
   static uint64_t HashOf(std::string_view key) { return base::HashBytes(key, Seed()); }
-  // Asks for the memory a call with that hash will look at first.
-  void Prefetch(uint64_t hash) const {
-    const Page* page = PageOf(hash);
-    base::Prefetch(page);
-    base::Prefetch(reinterpret_cast<const char*>(page) + 64);
-  }
   // As Object::Prefetch: the page's arrays, then the record or the place of a new one.
   void Prefetch(std::string_view key, int step) const;
 

@@ -559,24 +559,6 @@ SortedBlock* SortedTree::TakeOnlyBlock() {
 
 // ---- saving ----
 
-// As Writer::String and Double, in one go for members that these would leave as they are: a writer
-// may have to save hundreds before its change.
-static void SaveMember(std::string_view member, double score, Writer& out) {
-  constexpr size_t kShort = 20;
-  const bool number =
-      !member.empty() && (member[0] == '-' || (member[0] >= '0' && member[0] <= '9'));
-  if (number || member.size() > kShort) {
-    out.String(member);
-    out.Double(score);
-    return;
-  }
-  char bytes[1 + kShort + sizeof score];
-  bytes[0] = static_cast<char>(member.size());
-  memcpy(bytes + 1, member.data(), member.size());
-  memcpy(bytes + 1 + member.size(), &score, sizeof score);
-  out.Raw({bytes, 1 + member.size() + sizeof score});
-}
-
 void SortedTree::BeginCut(const Object::PieceSink& sink, std::string_view head) {
   const auto save = [this](size_t id, Writer& out) {
     const SortedBlock* block = leaves_[id].block;
@@ -584,7 +566,8 @@ void SortedTree::BeginCut(const Object::PieceSink& sink, std::string_view head) 
     std::string scratch;
     SortedBlock::Spot spot{0, 0};
     for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
-      SaveMember(block->member(spot, &scratch), block->score(spot.index), out);
+      out.String(block->member(spot, &scratch));
+      out.Double(block->score(spot.index));
     }
   };
   cut_.Begin(sink, head, leaves_.size(), save, false);

@@ -41,16 +41,14 @@ size_t Slab::Rounded(size_t size) {
 Slab::~Slab() {
   while (all_ != nullptr) {
     Page* next = all_->all_next;
-    free(all_);
+    base::PagePool::Shared().Free(all_);
     all_ = next;
   }
 }
 
 Slab::Page* Slab::NewPage(int cls) {
   static_assert(sizeof(Page) <= kHeader);
-  void* memory = aligned_alloc(kPageSize, kPageSize);
-  if (memory == nullptr) throw std::bad_alloc();
-  auto* page = static_cast<Page*>(memory);
+  auto* page = static_cast<Page*>(base::PagePool::Shared().Allocate());
   memset(page, 0, sizeof(Page));
   page->cls = static_cast<uint16_t>(cls);
   page->capacity = static_cast<uint8_t>(CapacityOf(cls));
@@ -95,7 +93,7 @@ void Slab::DropPage(Page* page) {
   if (page->all_next != nullptr) page->all_next->all_previous = page->all_previous;
   --classes_[page->cls].pages;
   --pages_;
-  free(page);
+  base::PagePool::Shared().Free(page);
 }
 
 void* Slab::Allocate(size_t size) {

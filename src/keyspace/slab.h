@@ -4,7 +4,7 @@
 //
 // Classes: multiples of 8 to 128 bytes, of 16 to 448; larger blocks come from malloc. A table's
 // slab is used under its stripe's lock only, so there are no frees from other threads, the account
-// is exact, and dropping the table drops whole pages.
+// is exact, and dropping the table drops whole pages. The pages come from the shared PagePool.
 // Cost: O(1) allocation and release.
 #pragma once
 
@@ -12,11 +12,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/page_pool.h"
+
 namespace sava::keyspace {
 
 class Slab {
  public:
-  static constexpr size_t kPageSize = 4096;
+  static constexpr size_t kPageSize = base::PagePool::kPage;
   static constexpr size_t kMaxBlock = 448;
   static constexpr int kClasses = 37;
 

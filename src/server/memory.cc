@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 
 // Weak: absent in builds without jemalloc.
 extern "C" {
@@ -61,6 +65,35 @@ size_t SystemMemory() {
   struct sysinfo info {};
   sysinfo(&info);
   return static_cast<size_t>(info.totalram) * info.mem_unit;
+}
+
+void LimitHugePages() {
+  // PR_THP_DISABLE_EXCEPT_ADVISED, known to Linux since 6.18.
+  constexpr unsigned long kExceptAdvised = 1UL << 1;
+  if (prctl(PR_SET_THP_DISABLE, 1, kExceptAdvised, 0, 0) == 0) return;
+  FILE* file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+  if (file == nullptr) return;
+  char modes[64] = {};
+  const bool read = fgets(modes, sizeof modes, file) != nullptr;
+  fclose(file);
+  if (read && strstr(modes, "[always]") != nullptr) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+void ForgetStartupCode() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("TracerPid:") && !line.ends_with("\t0")) return;
+  }
+  // begin-end permissions offset device inode path
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0;
+    uintptr_t end = 0;
+    char permissions[5] = {};
+    if (sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, permissions) != 3) continue;
+    if (strcmp(permissions, "r-xp") != 0 || line.find(" /") == std::string::npos) continue;
+    static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+  }
 }
 
 void RestartAllocatorThread() {

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/page_pool.h"
 #include "engine/engine_context.h"
 #include "server/families.h"
 #include "server/loops.h"
@@ -30,6 +30,9 @@ namespace {
 // A byte of the shutdown pipe besides the numbers of signals.
 constexpr char kAsked = 0;     // by RequestShutdown
 constexpr char kLoaded = 127;  // by the keeper
+
+// Regions of the page pool whose free pages one tick may give back: some 100 us each.
+constexpr int kTrimmedPerTick = 4;
 
 // Written by signal handlers; the read end is Wait's.
 std::atomic<int> signal_pipe{-1};
@@ -212,7 +215,7 @@ base::Status Server::Open() {
   }
   engine_->limiter().Configure(config_->settings());
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
-  prctl(PR_SET_THP_DISABLE, config_->settings().disable_thp ? 1 : 0, 0, 0, 0);
+  if (config_->settings().disable_thp) LimitHugePages();
   loops_ = std::make_unique<Loops>(this);
   if (base::Status status = loops_->Listen(config_->settings()); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
@@ -383,9 +386,6 @@ MemoryFigures Server::Memory() {
   figures.active = allocator.active;
   figures.resident = allocator.resident;
   figures.dataset = engine_->keyspace().UsedBytes();
-  // Others may be writing between these walks.
-  const size_t held = engine_->keyspace().HeldBytes();
-  figures.idle_slab = held > figures.dataset ? held - figures.dataset : 0;
   figures.used = std::max(engine_->UsedMemory(), figures.dataset);
   figures.overhead = figures.used - figures.dataset;
   figures.startup = startup_memory_;
@@ -398,11 +398,18 @@ MemoryFigures Server::Memory() {
   return figures;
 }
 
-void Server::PurgeMemory() { PurgeAllocator(); }
+void Server::PurgeMemory() {
+  while (base::PagePool::Shared().Trim(true)) {
+  }
+  PurgeAllocator();
+}
 
 void Server::Tick() {
+  base::PagePool& pages = base::PagePool::Shared();
+  for (int regions = 0; regions < kTrimmedPerTick && pages.Trim(); ++regions) {
+  }
   const size_t allocated = ReadAllocator().allocated;
-  const size_t held = engine_->keyspace().HeldBytes();
+  const size_t held = engine_->keyspace().HeldBytes() + pages.free_bytes();
   engine_->set_other_memory(allocated > held ? allocated - held : 0);
   const size_t used = engine_->UsedMemory();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);

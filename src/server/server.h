@@ -37,7 +37,6 @@ struct MemoryFigures {
   size_t allocated = 0;  // allocator: handed out
   size_t active = 0;     // allocator: pages with something in them
   size_t resident = 0;   // allocator: in memory
-  size_t idle_slab = 0;  // free blocks in slab pages
   size_t system_total = 0;
   size_t clients = 0;  // buffers of connections
 };

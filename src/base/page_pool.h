@@ -1,0 +1,75 @@
+// PagePool: pages of 4 KB, cut from regions of 2 MB for which the system is asked for huge pages:
+// with a million keys much of a lookup's time goes to finding out where its page is.
+//
+// A page comes from the region that is first in memory among those that have one, so that the
+// others drain; a region of which no page is taken goes back to malloc. Trim gives the free pages
+// of other regions back to the system; those regions lose their huge page then. The first 128 MB
+// never have one, so that a small data set takes no more than it needs: there they gain little.
+//
+// Thread safety: all calls. One leaf lock, held for moments; the system is called outside it.
+// Cost: O(log regions) a page.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace sava::base {
+
+class PagePool {
+ public:
+  static constexpr size_t kPage = 4096;
+  static constexpr size_t kRegion = size_t{2} << 20;
+  static constexpr size_t kPages = kRegion / kPage;
+  static constexpr size_t kSmallRegions = 64;
+
+  PagePool() = default;
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+  // Pages that were not freed go with it.
+  ~PagePool();
+
+  // The pool of the process, for slabs; it outlives all of them.
+  static PagePool& Shared();
+
+  // Its bytes are not set. Throws std::bad_alloc.
+  void* Allocate();
+  void Free(void* page);
+
+  // Gives back the free pages of one region, if more than a region and a sixty-fourth of all pages
+  // are free and take memory (`all`: if any are). False when there was nothing to do.
+  bool Trim(bool all = false);
+
+  size_t region_count() const { return regions_count_.load(std::memory_order_relaxed); }
+  // Bytes of free pages: all of them, and those that take memory.
+  size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * kPage; }
+  size_t idle_bytes() const { return idle_.load(std::memory_order_relaxed) * kPage; }
+
+ private:
+  using Bits = std::array<uint64_t, kPages / 64>;
+  struct Region {
+    Bits idle{};  // free, and taking memory
+    Bits bare{};  // free, and given back or never touched
+    size_t idle_count = 0;
+    size_t bare_count = 0;
+  };
+
+  // ---- mutex_ is held ----
+  void AddRegion();
+  // After pages of it became free. Releases it, and the lock, when nothing else is in it.
+  void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
+
+  std::mutex mutex_;  // all below; the counts are read without it
+  std::map<char*, Region> regions_;
+  std::set<char*> open_;     // regions with a free page
+  char* trimmed_ = nullptr;  // where Trim stopped: it goes from the last region to the first
+  std::atomic<size_t> regions_count_{0};
+  std::atomic<size_t> free_{0};
+  std::atomic<size_t> idle_{0};
+};
+
+}  // namespace sava::base

@@ -1,0 +1,135 @@
+// Pages keep apart, regions come and go with their pages, and giving memory back touches no page
+// that somebody has.
+#include "base/page_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace sava::base {
+namespace {
+
+// A page filled with something of its own, and whether it still is.
+void Fill(void* page) {
+  for (size_t i = 0; i < PagePool::kPage; i += sizeof(void*)) {
+    memcpy(static_cast<char*>(page) + i, &page, sizeof page);
+  }
+}
+
+bool Filled(void* page) {
+  for (size_t i = 0; i < PagePool::kPage; i += sizeof(void*)) {
+    if (memcmp(static_cast<char*>(page) + i, &page, sizeof page) != 0) return false;
+  }
+  return true;
+}
+
+std::vector<void*> Take(PagePool& pool, size_t count) {
+  std::vector<void*> pages;
+  for (size_t i = 0; i < count; ++i) {
+    pages.push_back(pool.Allocate());
+    Fill(pages.back());
+  }
+  return pages;
+}
+
+TEST(PagePool, PagesKeepApartAndRegionsGoWithThem) {
+  PagePool pool;
+  constexpr size_t kRegions = PagePool::kSmallRegions + 2;
+  const std::vector<void*> pages = Take(pool, kRegions * PagePool::kPages);
+  EXPECT_EQ(pool.region_count(), kRegions);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  EXPECT_EQ(std::set<void*>(pages.begin(), pages.end()).size(), pages.size());
+  for (void* page : pages) {
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(page) % PagePool::kPage, 0U);
+    ASSERT_TRUE(Filled(page));
+  }
+  for (void* page : pages) pool.Free(page);
+  EXPECT_EQ(pool.region_count(), 0U);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  EXPECT_EQ(pool.idle_bytes(), 0U);
+}
+
+TEST(PagePool, APageComesFromTheFirstRegionThatHasOne) {
+  PagePool pool;
+  std::vector<void*> pages = Take(pool, 3 * PagePool::kPages);
+  const auto [first, last] = std::minmax_element(pages.begin(), pages.end());
+  void* const low = *first;
+  void* const high = *last;
+  pool.Free(high);
+  pool.Free(low);
+  EXPECT_EQ(pool.Allocate(), low);
+  EXPECT_EQ(pool.Allocate(), high);
+}
+
+TEST(PagePool, TrimLeavesWhatIsTaken) {
+  PagePool pool;
+  std::vector<void*> pages = Take(pool, 12 * PagePool::kPages);
+  EXPECT_FALSE(pool.Trim(true));
+  std::mt19937 random(7);
+  std::shuffle(pages.begin(), pages.end(), random);
+  const size_t kept = pages.size() / 2;
+  for (size_t i = kept; i < pages.size(); ++i) pool.Free(pages[i]);
+  const size_t freed = (pages.size() - kept) * PagePool::kPage;
+  EXPECT_EQ(pool.free_bytes(), freed);
+  EXPECT_EQ(pool.idle_bytes(), freed);
+  pages.resize(kept);
+
+  // Little is left alone, much is not.
+  size_t trimmed = 0;
+  while (pool.Trim()) ++trimmed;
+  EXPECT_GT(trimmed, 8U);
+  EXPECT_LE(pool.idle_bytes(), PagePool::kRegion + 12 * PagePool::kRegion / 64);
+  while (pool.Trim(true)) {
+  }
+  EXPECT_EQ(pool.idle_bytes(), 0U);
+  EXPECT_EQ(pool.free_bytes(), freed);
+  for (void* page : pages) ASSERT_TRUE(Filled(page));
+
+  // What was given back can be had again, before any new region.
+  const std::vector<void*> again = Take(pool, freed / PagePool::kPage);
+  EXPECT_EQ(pool.region_count(), 12U);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  for (void* page : pages) ASSERT_TRUE(Filled(page));
+  for (void* page : pages) pool.Free(page);
+  for (void* page : again) pool.Free(page);
+  EXPECT_EQ(pool.region_count(), 0U);
+}
+
+TEST(PagePool, ThreadsShareIt) {
+  PagePool pool;
+  const auto work = [&pool](unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<void*> mine;
+    for (int step = 0; step < 20000; ++step) {
+      if (mine.size() < 1500 && random() % 3 != 0) {
+        mine.push_back(pool.Allocate());
+        Fill(mine.back());
+      } else if (!mine.empty()) {
+        std::swap(mine[random() % mine.size()], mine.back());
+        ASSERT_TRUE(Filled(mine.back()));
+        pool.Free(mine.back());
+        mine.pop_back();
+      }
+      if (step % 100 == 0) pool.Trim(step % 500 == 0);
+    }
+    for (void* page : mine) {
+      ASSERT_TRUE(Filled(page));
+      pool.Free(page);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 3; ++seed) threads.emplace_back(work, seed);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(pool.region_count(), 0U);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  EXPECT_EQ(pool.idle_bytes(), 0U);
+}
+
+}  // namespace
+}  // namespace sava::base

@@ -18,7 +18,8 @@ using engine::Client;
 namespace {
 
 constexpr size_t kArena = 1 << 20;
-constexpr size_t kReadSize = 16 * 1024;
+constexpr size_t kReadSize = 16 * 1024;     // at first
+constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
 constexpr size_t kMaxBatch = 64;
 
 // Words a browser sends first. Answering them would let any web page write to this server.
@@ -27,6 +28,8 @@ bool SpeaksHttp(std::string_view name) {
 }
 
 }  // namespace
+
+RespConnection::RespConnection(RespService* owner) : service(owner), read_size(kReadSize) {}
 
 void RespConnection::OnEvents(uint32_t events) {
   if (closed) return;
@@ -72,10 +75,10 @@ bool RespService::ReadInput(RespConnection& connection) {
   size_t room;
   if (connection.input.empty()) {
     target = arena_.get() + arena_used_;
-    room = kReadSize;
+    room = connection.read_size;
   } else {
     // A long argument is read in large steps once it is known how long it is.
-    room = std::max(kReadSize, std::min<size_t>(connection.parser.missing(), 4 << 20));
+    room = std::max(connection.read_size, std::min<size_t>(connection.parser.missing(), 4 << 20));
     target = connection.input.Reserve(room);
   }
   const ssize_t n = recv(client.fd, target, room, 0);
@@ -86,6 +89,12 @@ bool RespService::ReadInput(RespConnection& connection) {
     return false;
   }
   const auto size = static_cast<size_t>(n);
+  // Who sends faster than is read gets larger steps: fewer of them, and fewer answers to send.
+  if (size == room) {
+    connection.read_size = std::min(2 * connection.read_size, kMaxReadSize);
+  } else if (size < kReadSize) {
+    connection.read_size = kReadSize;
+  }
   lane_.stats.net_input.Add(size);
   client.net_input += size;
   client.last_active_ms = lane_.now_ms;
@@ -108,7 +117,7 @@ bool RespService::ReadInput(RespConnection& connection) {
 
 void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
-  if (arena_used_ + kReadSize > kArena) FinishRound();
+  if (arena_used_ + connection.read_size > kArena) FinishRound();
   if (connection.closed || !ReadInput(connection)) return;
   EnterRound(connection);
   Parse(connection);

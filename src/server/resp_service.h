@@ -22,7 +22,7 @@ class RespService;
 class Server;
 
 struct RespConnection final : Connection {
-  explicit RespConnection(RespService* owner) : service(owner) {}
+  explicit RespConnection(RespService* owner);
   void OnEvents(uint32_t events) override;
   void Resume() override;
   int64_t MaxIdle() const override;
@@ -30,6 +30,7 @@ struct RespConnection final : Connection {
   RespService* const service;
   protocol::RequestParser parser;
   std::string_view view;  // what is being parsed: arena or input
+  size_t read_size;       // how much is read at a time
   size_t parsed = 0;      // of view
   size_t done = 0;        // of view: run, or skipped
   bool in_round = false;

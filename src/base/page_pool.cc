@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <new>
+#include <utility>
 
 namespace sava::base {
 
@@ -61,6 +62,7 @@ void PagePool::AddRegion() {
 
 void* PagePool::Allocate() {
   std::lock_guard lock(mutex_);
+  allocated_ = true;
   if (open_.empty()) AddRegion();
   char* const base = *open_.begin();
   Region& region = regions_.find(base)->second;
@@ -109,19 +111,25 @@ void PagePool::Opened(char* base, const Region& region, std::unique_lock<std::mu
   free(base);
 }
 
-bool PagePool::Trim(bool all) {
+size_t PagePool::WorthTrimming() {
+  std::lock_guard lock(mutex_);
+  const bool quiet = !std::exchange(allocated_, false);
+  if (idle_.load(std::memory_order_relaxed) > regions_.size() * (kPages / 64) + kPages) {
+    return kPages / 32;
+  }
+  return quiet ? kPages / 8 : 0;
+}
+
+bool PagePool::Trim(size_t least) {
   std::unique_lock lock(mutex_);
-  const size_t idle = idle_.load(std::memory_order_relaxed);
-  if (idle == 0 || (!all && idle <= regions_.size() * (kPages / 64) + kPages)) return false;
-  // Those with few free pages are left alone: the next pages come from them.
-  const size_t enough = all ? 1 : kPages / 32;
+  if (idle_.load(std::memory_order_relaxed) < least) return false;
   auto at = open_.lower_bound(trimmed_);
   for (size_t looked = 0;; ++looked) {
     if (looked == kLookAt || looked == open_.size()) return looked == kLookAt;
     if (at == open_.begin()) at = open_.end();
     --at;
     trimmed_ = *at;
-    if (regions_.find(*at)->second.idle_count >= enough) break;
+    if (regions_.find(*at)->second.idle_count >= least) break;
   }
   // Nobody can have them meanwhile: they are neither idle nor bare.
   char* const base = *at;

@@ -3,8 +3,8 @@
 //
 // A page comes from the region that is first in memory among those that have one, so that the
 // others drain; a region of which no page is taken goes back to malloc. Trim gives the free pages
-// of other regions back to the system; those regions lose their huge page then. The first 128 MB
-// never have one, so that a small data set takes no more than it needs: there they gain little.
+// of other regions back to the system; those regions lose their huge page then. The first 16 MB
+// never have one, so that a small data set takes no more than it needs.
 //
 // Thread safety: all calls. One leaf lock, held for moments; the system is called outside it.
 // Cost: O(log regions) a page.
@@ -25,7 +25,7 @@ class PagePool {
   static constexpr size_t kPage = 4096;
   static constexpr size_t kRegion = size_t{2} << 20;
   static constexpr size_t kPages = kRegion / kPage;
-  static constexpr size_t kSmallRegions = 64;
+  static constexpr size_t kSmallRegions = 8;
 
   PagePool() = default;
   PagePool(const PagePool&) = delete;
@@ -40,9 +40,12 @@ class PagePool {
   void* Allocate();
   void Free(void* page);
 
-  // Gives back the free pages of one region, if more than a region and a sixty-fourth of all pages
-  // are free and take memory (`all`: if any are). False when there was nothing to do.
-  bool Trim(bool all = false);
+  // Gives back the free pages of one region, if at least so many of its pages are free and take
+  // memory. False when there is none.
+  bool Trim(size_t least = 1);
+  // What Trim is called with from time to time: 0, not at all, unless much could be given back, or
+  // little while nothing has been allocated since the last call.
+  size_t WorthTrimming();
 
   size_t region_count() const { return regions_count_.load(std::memory_order_relaxed); }
   // Bytes of free pages: all of them, and those that take memory.
@@ -70,6 +73,7 @@ class PagePool {
   std::atomic<size_t> regions_count_{0};
   std::atomic<size_t> free_{0};
   std::atomic<size_t> idle_{0};
+  bool allocated_ = false;  // since WorthTrimming was asked
 };
 
 }  // namespace sava::base

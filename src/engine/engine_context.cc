@@ -774,7 +774,7 @@ void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequ
 int64_t EngineContext::MemoryOf(std::string_view key, size_t samples) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return 0;
-  size_t bytes = keyspace::Slab::Rounded(at.entry->BlockSize()) + 8;  // the block and its slot
+  size_t bytes = base::Slab::Rounded(at.entry->BlockSize()) + 8;  // the block and its slot
   if (at.entry->kind() == keyspace::Kind::kObject) {
     bytes += at.entry->object()->MemoryUsage(samples);
   } else if (at.entry->has(keyspace::kExternal)) {

@@ -28,7 +28,7 @@ inline keyspace::NewValue StringValue(std::string_view text, bool as_number) {
 // has to move a value out.
 inline bool KeptOutside(std::string_view key, std::string_view text) {
   return text.size() > 64 &&
-         keyspace::Entry::SizeFor(key.size(), true, text.size()) > keyspace::Slab::kMaxBlock;
+         keyspace::Entry::SizeFor(key.size(), true, text.size()) > keyspace::Entry::kMaxInline;
 }
 
 }  // namespace sava::engine

@@ -77,6 +77,8 @@ class Entry {
     memcpy(mutable_payload(), &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression)
   }
 
+  // The largest block with a string inside; a longer string stands in a Blob.
+  static constexpr size_t kMaxInline = 448;
   // The size of the block holding such an entry.
   static size_t SizeFor(size_t key_length, bool expiry, size_t payload_size) {
     return 8 + (expiry ? 8 : 0) + (key_length >= 255 ? 4 : 0) + key_length + payload_size;

@@ -121,7 +121,7 @@ Table::~Table() {
       if (displaced.blob != nullptr) displaced.blob->Unref();
       delete displaced.object;
       const size_t size = entry->BlockSize();
-      if (size > Slab::kMaxBlock) slab_.Release(entry, size);
+      if (size > base::Slab::kMaxBlock) slab_.Release(entry, size);
     });
   }
   Directory* directory = directory_.load(std::memory_order_relaxed);
@@ -590,9 +590,10 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
   const size_t payload = PayloadSize(value);
   const size_t old_size = entry->BlockSize();
   const size_t size = Entry::SizeFor(key.size(), expire_at >= 0, payload);
-  if ((old_expiry >= 0) == (expire_at >= 0) && size <= Slab::kMaxBlock &&
-      old_size <= Slab::kMaxBlock &&
-      Slab::ClassOf(size < 24 ? 24 : size) == Slab::ClassOf(old_size < 24 ? 24 : old_size)) {
+  if ((old_expiry >= 0) == (expire_at >= 0) && size <= base::Slab::kMaxBlock &&
+      old_size <= base::Slab::kMaxBlock &&
+      base::Slab::ClassOf(size < 24 ? 24 : size) ==
+          base::Slab::ClassOf(old_size < 24 ? 24 : old_size)) {
     const uint8_t kept = entry->flags() & (kHasExpiry | kInWheel | kVersion | kWheelTag);
     entry->SetShape(value.kind, value.form, kept | ValueFlags(value), payload);
     if (expire_at >= 0) entry->set_expire_at(expire_at);
@@ -668,8 +669,8 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
   const size_t wanted = std::max(size, current.size());
   NewValue value;
   value.form = Form::kRaw;
-  char small[Slab::kMaxBlock];
-  if (Entry::SizeFor(key.size(), expire_at >= 0, wanted) <= Slab::kMaxBlock) {
+  char small[Entry::kMaxInline];
+  if (Entry::SizeFor(key.size(), expire_at >= 0, wanted) <= Entry::kMaxInline) {
     if (!current.empty()) memcpy(small, current.data(), current.size());
     memset(small + current.size(), 0, wanted - current.size());
     value.bytes = {small, wanted};
@@ -828,10 +829,10 @@ void Table::Settle() {
 }
 
 size_t Table::Compact() {
-  Slab::Page* page = slab_.BeginEvacuate();
+  base::Slab::Page* page = slab_.BeginEvacuate();
   if (page == nullptr) return 0;
   void* blocks[192];
-  const size_t count = Slab::Blocks(page, blocks, 192);
+  const size_t count = base::Slab::Blocks(page, blocks, 192);
   for (size_t i = 0; i < count; ++i) {
     auto* entry = static_cast<Entry*>(blocks[i]);
     const uint64_t hash = HashOf(entry);

@@ -25,9 +25,9 @@
 
 #include "base/prefetch.h"
 #include "base/rng.h"
+#include "base/slab.h"
 #include "keyspace/entry.h"
 #include "keyspace/epoch.h"
-#include "keyspace/slab.h"
 #include "keyspace/wheel.h"
 
 namespace sava::keyspace {
@@ -189,7 +189,7 @@ class Table {
   // The directory and its depth in one word, so that a lookup needs no line of it but the right
   // one.
   std::atomic<uint64_t> root_;
-  Slab slab_;
+  base::Slab slab_;
   std::unique_ptr<Wheel> wheel_;
   int64_t wheel_start_;
   std::atomic<size_t> count_{0};

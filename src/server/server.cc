@@ -31,8 +31,9 @@ namespace {
 constexpr char kAsked = 0;     // by RequestShutdown
 constexpr char kLoaded = 127;  // by the keeper
 
-// Regions of the page pool whose free pages one tick may give back: some 100 us each.
-constexpr int kTrimmedPerTick = 4;
+// How often free pages are given back, and of how many regions at once: some 100 us each.
+constexpr unsigned kTicksPerTrim = 5;
+constexpr int kRegionsPerTrim = 16;
 
 // Written by signal handlers; the read end is Wait's.
 std::atomic<int> signal_pipe{-1};
@@ -399,14 +400,17 @@ MemoryFigures Server::Memory() {
 }
 
 void Server::PurgeMemory() {
-  while (base::PagePool::Shared().Trim(true)) {
+  while (base::PagePool::Shared().Trim()) {
   }
   PurgeAllocator();
 }
 
 void Server::Tick() {
   base::PagePool& pages = base::PagePool::Shared();
-  for (int regions = 0; regions < kTrimmedPerTick && pages.Trim(); ++regions) {
+  if (++ticks_ % kTicksPerTrim == 0) {
+    const size_t least = pages.WorthTrimming();
+    for (int regions = 0; least > 0 && regions < kRegionsPerTrim && pages.Trim(least); ++regions) {
+    }
   }
   const size_t allocated = ReadAllocator().allocated;
   const size_t held = engine_->keyspace().HeldBytes() + pages.free_bytes();

@@ -182,6 +182,7 @@ class Server final : public engine::Host {
     uint64_t output = 0;
   };
   RateSample last_sample_;
+  unsigned ticks_ = 0;
 };
 
 // The rows of the server's own families.

@@ -23,9 +23,10 @@ constexpr size_t kPieceBytes = 16 << 10;
 constexpr ptrdiff_t kPrefetchBefore = 64;
 constexpr ptrdiff_t kPrefetchBehind = 192;
 
-// The sizes that allocators hand out without waste: four or more to each power of two.
+// The sizes that allocators hand out without waste; beyond the slab four to each power of two.
 size_t RoundedSize(size_t bytes) {
   if (bytes <= kLeastPage) return kLeastPage;
+  if (bytes <= base::Slab::kMaxBlock) return base::Slab::Rounded(bytes);
   const size_t step = std::max<size_t>(16, std::bit_ceil(bytes) / 8);
   return (bytes + step - 1) / step * step;
 }
@@ -66,22 +67,19 @@ FrontierSet::~FrontierSet() {
 FrontierSet::Page* FrontierSet::NewPage(unsigned depth, uint32_t count) {
   const size_t width = (bits_ - depth + 7) / 8;
   const size_t bytes = PageBytes(count, width, sizeof(Page));
-  auto* page = static_cast<Page*>(malloc(bytes));
-  if (page == nullptr) throw std::bad_alloc();
+  auto* page = static_cast<Page*>(slab_.Allocate(bytes));
   page->slots = static_cast<uint32_t>((bytes - sizeof(Page) - kPadding) / width);
   page->count = 0;
   page->depth = static_cast<uint8_t>(depth);
   page->width = static_cast<uint8_t>(width);
   page->epoch = epoch_;
-  bytes_ += bytes;
   ++pages_;
   return page;
 }
 
 void FrontierSet::FreePage(Page* page) {
-  bytes_ -= RoundedSize(sizeof(Page) + kPadding + size_t{page->slots} * page->width);
   --pages_;
-  free(page);
+  slab_.Release(page, RoundedSize(sizeof(Page) + kPadding + size_t{page->slots} * page->width));
 }
 
 uint64_t FrontierSet::ValueOf(const Page& page, uint64_t hash) const {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/prefetch.h"
+#include "base/slab.h"
 
 namespace sava::types {
 
@@ -33,7 +34,9 @@ class FrontierSet {
 
   uint64_t size() const { return size_; }
   unsigned bits() const { return bits_; }
-  size_t bytes() const { return bytes_ + directory_bytes_ + sizeof(*this); }
+  size_t bytes() const {
+    return slab_.page_bytes() + slab_.large_bytes() + directory_bytes_ + sizeof(*this);
+  }
 
   bool Has(uint64_t hash) const;
   // True when it was not there.
@@ -125,7 +128,7 @@ class FrontierSet {
 
   std::vector<Segment> segments_;
   uint64_t size_ = 0;
-  size_t bytes_ = 0;
+  base::Slab slab_;
   size_t directory_bytes_ = 0;
   size_t pages_ = 0;
   std::unique_ptr<Cut> cut_;

@@ -70,7 +70,8 @@ TEST(PagePool, APageComesFromTheFirstRegionThatHasOne) {
 TEST(PagePool, TrimLeavesWhatIsTaken) {
   PagePool pool;
   std::vector<void*> pages = Take(pool, 12 * PagePool::kPages);
-  EXPECT_FALSE(pool.Trim(true));
+  EXPECT_FALSE(pool.Trim());
+  EXPECT_EQ(pool.WorthTrimming(), 0U);
   std::mt19937 random(7);
   std::shuffle(pages.begin(), pages.end(), random);
   const size_t kept = pages.size() / 2;
@@ -80,12 +81,19 @@ TEST(PagePool, TrimLeavesWhatIsTaken) {
   EXPECT_EQ(pool.idle_bytes(), freed);
   pages.resize(kept);
 
-  // Little is left alone, much is not.
-  size_t trimmed = 0;
-  while (pool.Trim()) ++trimmed;
-  EXPECT_GT(trimmed, 8U);
-  EXPECT_LE(pool.idle_bytes(), PagePool::kRegion + 12 * PagePool::kRegion / 64);
-  while (pool.Trim(true)) {
+  // Much is given back at once, little when nothing happens.
+  size_t least = pool.WorthTrimming();
+  EXPECT_GT(least, 0U);
+  EXPECT_LT(least, PagePool::kPages / 8);
+  EXPECT_TRUE(pool.Trim(least));
+  EXPECT_LT(pool.idle_bytes(), freed);
+  while (pool.Trim(least)) {
+  }
+  void* const extra = pool.Allocate();
+  EXPECT_EQ(pool.WorthTrimming(), 0U);
+  EXPECT_EQ(pool.WorthTrimming(), PagePool::kPages / 8);
+  pool.Free(extra);
+  while (pool.Trim()) {
   }
   EXPECT_EQ(pool.idle_bytes(), 0U);
   EXPECT_EQ(pool.free_bytes(), freed);
@@ -116,7 +124,7 @@ TEST(PagePool, ThreadsShareIt) {
         pool.Free(mine.back());
         mine.pop_back();
       }
-      if (step % 100 == 0) pool.Trim(step % 500 == 0);
+      if (step % 100 == 0) pool.Trim(std::max<size_t>(1, pool.WorthTrimming()));
     }
     for (void* page : mine) {
       ASSERT_TRUE(Filled(page));

@@ -22,7 +22,7 @@ class TableTest : public testing::Test {
   void Set(const std::string& key, const std::string& text, int64_t expire_at = -1) {
     NewValue value;
     value.bytes = text;
-    if (Entry::SizeFor(key.size(), true, text.size()) > Slab::kMaxBlock) {
+    if (Entry::SizeFor(key.size(), true, text.size()) > Entry::kMaxInline) {
       value.blob = base::Blob::Copy(text);
     }
     Displaced displaced;

@@ -1,4 +1,4 @@
-#include "keyspace/slab.h"
+#include "base/slab.h"
 
 #include <malloc.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-namespace sava::keyspace {
+namespace sava::base {
 
 struct Slab::Page {
   Page* next;  // among the partial pages of its class
@@ -41,14 +41,14 @@ size_t Slab::Rounded(size_t size) {
 Slab::~Slab() {
   while (all_ != nullptr) {
     Page* next = all_->all_next;
-    base::PagePool::Shared().Free(all_);
+    PagePool::Shared().Free(all_);
     all_ = next;
   }
 }
 
 Slab::Page* Slab::NewPage(int cls) {
   static_assert(sizeof(Page) <= kHeader);
-  auto* page = static_cast<Page*>(base::PagePool::Shared().Allocate());
+  auto* page = static_cast<Page*>(PagePool::Shared().Allocate());
   memset(page, 0, sizeof(Page));
   page->cls = static_cast<uint16_t>(cls);
   page->capacity = static_cast<uint8_t>(CapacityOf(cls));
@@ -93,7 +93,7 @@ void Slab::DropPage(Page* page) {
   if (page->all_next != nullptr) page->all_next->all_previous = page->all_previous;
   --classes_[page->cls].pages;
   --pages_;
-  base::PagePool::Shared().Free(page);
+  PagePool::Shared().Free(page);
 }
 
 void* Slab::Allocate(size_t size) {
@@ -196,4 +196,4 @@ void Slab::EndEvacuate(Page* page) {
   }
 }
 
-}  // namespace sava::keyspace
+}  // namespace sava::base

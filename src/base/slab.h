@@ -1,11 +1,11 @@
-// Slab: memory for small blocks of one table, in 4 KB pages of equal blocks.
+// Slab: memory for the small blocks of one owner, in 4 KB pages of equal blocks.
 //
 //   page: 64-byte header (links, class, counts, bitmap of taken blocks), then blocks
 //
-// Classes: multiples of 8 to 128 bytes, of 16 to 448; larger blocks come from malloc. A table's
-// slab is used under its stripe's lock only, so there are no frees from other threads, the account
-// is exact, and dropping the table drops whole pages. The pages come from the shared PagePool.
-// Cost: O(1) allocation and release.
+// Classes: multiples of 8 to 128 bytes, of 16 to 448, then what fits a page eight, seven and six
+// times; larger blocks come from malloc. A slab is used under its owner's lock only, so there are
+// no frees from other threads, the account is exact, and dropping it drops whole pages. The pages
+// come from the shared PagePool. Cost: O(1) allocation and release.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 #include "base/page_pool.h"
 
-namespace sava::keyspace {
+namespace sava::base {
 
 class Slab {
  public:
   static constexpr size_t kPageSize = base::PagePool::kPage;
-  static constexpr size_t kMaxBlock = 448;
-  static constexpr int kClasses = 37;
+  static constexpr size_t kMaxBlock = 672;
+  static constexpr int kClasses = 40;
 
   Slab() = default;
   ~Slab();
@@ -28,10 +28,14 @@ class Slab {
   Slab& operator=(const Slab&) = delete;
 
   static int ClassOf(size_t size) {
-    return static_cast<int>(size <= 128 ? (size + 7) / 8 : 16 + (size - 128 + 15) / 16);
+    if (size <= 128) return static_cast<int>((size + 7) / 8);
+    if (size <= 448) return static_cast<int>(16 + (size - 128 + 15) / 16);
+    return size <= 504 ? 37 : size <= 576 ? 38 : 39;
   }
   static size_t ClassSize(int cls) {
-    return cls <= 16 ? static_cast<size_t>(cls) * 8 : 128 + static_cast<size_t>(cls - 16) * 16;
+    if (cls <= 16) return static_cast<size_t>(cls) * 8;
+    if (cls <= 36) return 128 + static_cast<size_t>(cls - 16) * 16;
+    return cls == 37 ? 504 : cls == 38 ? 576 : 672;
   }
   // What a block of this size really takes.
   static size_t Rounded(size_t size);
@@ -77,4 +81,4 @@ class Slab {
   size_t pages_ = 0;
 };
 
-}  // namespace sava::keyspace
+}  // namespace sava::base

@@ -1,14 +1,16 @@
 // HugeBlocks: memory in blocks that all live as long as their owner, for structures in which one
 // jumps about. The first 8 MB come block by block; what follows comes in slabs of the size of a
 // huge page, which the system is asked to use: much of the time such structures take goes to
-// finding out where their pages are. The wish stays with the addresses when they are freed.
+// finding out where their pages are.
 //
 // Thread safety: none; used under its owner's lock. It may be freed on any thread.
 #pragma once
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -31,6 +33,7 @@ class HugeBlocks {
     if (left_ < size) {
       next_ = static_cast<char*>(Own(kSlab, kSlab));
       left_ = kSlab;
+      slabs_from_ = std::min(slabs_from_, owned_.size() - 1);
       // A wish: without huge pages everything works as well, only slower.
       static_cast<void>(madvise(next_, kSlab, MADV_HUGEPAGE));
     }
@@ -39,8 +42,13 @@ class HugeBlocks {
   }
 
   void Clear() {
-    for (void* block : owned_) std::free(block);
+    for (size_t i = 0; i < owned_.size(); ++i) {
+      // Who gets these addresses next did not ask for huge pages.
+      if (i >= slabs_from_) static_cast<void>(madvise(owned_[i], kSlab, MADV_NOHUGEPAGE));
+      std::free(owned_[i]);
+    }
     owned_ = {};
+    slabs_from_ = SIZE_MAX;
     left_ = total_ = 0;
   }
 
@@ -61,7 +69,8 @@ class HugeBlocks {
   }
 
   std::vector<void*> owned_;
-  char* next_ = nullptr;  // left_ bytes of the last slab are free from here on
+  size_t slabs_from_ = SIZE_MAX;  // which of them are slabs: those from here on
+  char* next_ = nullptr;          // left_ bytes of the last slab are free from here on
   size_t left_ = 0;
   size_t total_ = 0;  // given out
 };

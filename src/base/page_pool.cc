@@ -44,7 +44,15 @@ PagePool& PagePool::Shared() {
 void PagePool::AddRegion() {
   auto* const base = static_cast<char*>(aligned_alloc(kRegion, kRegion));
   if (base == nullptr) throw std::bad_alloc();
-  Region& region = regions_[base];
+  try {
+    open_.insert(base);
+    regions_.try_emplace(base);
+  } catch (...) {
+    open_.erase(base);
+    free(base);
+    throw;
+  }
+  Region& region = regions_.find(base)->second;
   if (regions_.size() > kSmallRegions) {
     // A wish: without huge pages everything works as well, only slower.
     static_cast<void>(madvise(base, kRegion, MADV_HUGEPAGE));
@@ -57,7 +65,6 @@ void PagePool::AddRegion() {
   }
   free_.fetch_add(kPages, std::memory_order_relaxed);
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
-  open_.insert(base);
 }
 
 void* PagePool::Allocate() {
@@ -65,6 +72,7 @@ void* PagePool::Allocate() {
   allocated_ = true;
   if (open_.empty()) AddRegion();
   char* const base = *open_.begin();
+  if (base == spare_) spare_ = nullptr;
   Region& region = regions_.find(base)->second;
   size_t index = 0;
   if (region.idle_count > 0) {
@@ -96,12 +104,15 @@ void PagePool::Free(void* page) {
 }
 
 void PagePool::Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock) {
-  if (region.idle_count + region.bare_count < kPages) {
+  const bool keep = spare_ == nullptr && region.idle_count > 0;
+  if (region.idle_count + region.bare_count < kPages || keep) {
     open_.insert(base);
+    if (region.idle_count + region.bare_count == kPages) spare_ = base;
     return;
   }
   idle_.fetch_sub(region.idle_count, std::memory_order_relaxed);
   free_.fetch_sub(kPages, std::memory_order_relaxed);
+  if (base == spare_) spare_ = nullptr;
   open_.erase(base);
   regions_.erase(base);
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
@@ -121,11 +132,12 @@ size_t PagePool::WorthTrimming() {
 }
 
 bool PagePool::Trim(size_t least) {
+  assert(least > 0);
   std::unique_lock lock(mutex_);
   if (idle_.load(std::memory_order_relaxed) < least) return false;
   auto at = open_.lower_bound(trimmed_);
   for (size_t looked = 0;; ++looked) {
-    if (looked == kLookAt || looked == open_.size()) return looked == kLookAt;
+    if (looked == kLookAt || looked == open_.size()) return false;
     if (at == open_.begin()) at = open_.end();
     --at;
     trimmed_ = *at;

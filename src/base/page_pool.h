@@ -2,11 +2,11 @@
 // with a million keys much of a lookup's time goes to finding out where its page is.
 //
 // A page comes from the region that is first in memory among those that have one, so that the
-// others drain; a region of which no page is taken goes back to malloc. Trim gives the free pages
-// of other regions back to the system; those regions lose their huge page then. The first 16 MB
-// never have one, so that a small data set takes no more than it needs.
+// others drain; a region of which no page is taken goes back to malloc, but for one. Trim gives the
+// free pages of regions back to the system; they lose their huge page then. The first 16 MB have
+// none, so that a small data set takes no more than it needs.
 //
-// Thread safety: all calls. One leaf lock, held for moments; the system is called outside it.
+// Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a page.
 #pragma once
 
@@ -40,9 +40,10 @@ class PagePool {
   void* Allocate();
   void Free(void* page);
 
-  // Gives back the free pages of one region, if at least so many of its pages are free and take
-  // memory. False when there is none.
-  bool Trim(size_t least = 1);
+  // Gives back the free pages of one region of which at least so many are free and take memory.
+  // False when none was found among some that were looked at; the next call goes on from there.
+  // REQUIRES: least > 0.
+  bool Trim(size_t least);
   // What Trim is called with from time to time: 0, not at all, unless much could be given back, or
   // little while nothing has been allocated since the last call.
   size_t WorthTrimming();
@@ -63,12 +64,14 @@ class PagePool {
 
   // ---- mutex_ is held ----
   void AddRegion();
-  // After pages of it became free. Releases it, and the lock, when nothing else is in it.
+  // After pages of it became free. Releases it, and the lock, when nothing else is in it and
+  // another such region is kept, or all of it was given back.
   void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;  // all below; the counts are read without it
   std::map<char*, Region> regions_;
   std::set<char*> open_;     // regions with a free page
+  char* spare_ = nullptr;    // the region that is kept although no page is taken
   char* trimmed_ = nullptr;  // where Trim stopped: it goes from the last region to the first
   std::atomic<size_t> regions_count_{0};
   std::atomic<size_t> free_{0};

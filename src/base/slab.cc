@@ -144,8 +144,7 @@ void Slab::Release(void* block, size_t size) {
   Class& c = classes_[static_cast<size_t>(cls)];
   --c.taken;
   if (--page->taken == 0 && !page->evacuating) {
-    // One empty page per class stays, so that a single key coming and going costs no page.
-    if (page->linked && (c.partial != page || page->next != nullptr)) {
+    if (!spare_ || (page->linked && (c.partial != page || page->next != nullptr))) {
       DropPage(page);
       return;
     }

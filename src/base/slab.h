@@ -18,11 +18,13 @@ namespace sava::base {
 
 class Slab {
  public:
-  static constexpr size_t kPageSize = base::PagePool::kPage;
+  static constexpr size_t kPageSize = PagePool::kPage;
   static constexpr size_t kMaxBlock = 672;
   static constexpr int kClasses = 40;
 
-  Slab() = default;
+  // `spare`: one empty page of each class stays, so that a single block coming and going costs no
+  // page.
+  explicit Slab(bool spare = true) : spare_(spare) {}
   ~Slab();
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -71,7 +73,6 @@ class Slab {
   Page* NewPage(int cls);
   void Link(Page* page);
   void Unlink(Page* page);
-  void LinkAll(Page* page);
   void DropPage(Page* page);
 
   std::array<Class, kClasses> classes_{};
@@ -79,6 +80,7 @@ class Slab {
   size_t used_ = 0;
   size_t large_ = 0;
   size_t pages_ = 0;
+  const bool spare_;
 };
 
 }  // namespace sava::base

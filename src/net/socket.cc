@@ -64,11 +64,11 @@ const std::string& SystemCongestion() {
   return name;
 }
 
-// Listeners use the plainest way, which every kernel has, and pass it on to what they accept:
-// within the machine nothing is congested, and pacing by BBR costs some percent of the server's
-// time. Connections from elsewhere get the system's way back.
+// Where the system's way is BBR, listeners use the plainest one, which every kernel has, and pass
+// it on to what they accept: within the machine nothing is congested, and BBR's pacing costs some
+// percent of the server's time. Connections from elsewhere get the system's way back.
 void SetCongestion(int fd, const std::string& name) {
-  if (SystemCongestion().empty()) return;
+  if (!SystemCongestion().starts_with("bbr")) return;
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size()));
 }
 

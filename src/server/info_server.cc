@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/page_pool.h"
 #include "base/version.h"
 #include "server/command_totals.h"
 #include "server/info.h"
@@ -165,7 +166,8 @@ void SavaSection(Writer& out) {
   out.Field("loop_stalls_over_5ms", out.Total(&LaneStats::loop_over_5ms));
   out.Field("parked", out.Total(&LaneStats::parked));
   out.Field("compacted_blocks", out.Total(&LaneStats::compacted));
-  out.Field("slab_idle_bytes", Difference(keyspace.HeldBytes(), keyspace.UsedBytes()));
+  out.Field("slab_idle_bytes", Difference(keyspace.HeldBytes(), keyspace.UsedBytes()) +
+                                   base::PagePool::Shared().idle_bytes());
   out.Field("journal_enabled", out.engine.journal().enabled() ? 1 : 0);
   out.Field("journal_backlog_bytes", out.engine.journal().backlog());
 }

@@ -7,6 +7,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -67,32 +68,31 @@ size_t SystemMemory() {
   return static_cast<size_t>(info.totalram) * info.mem_unit;
 }
 
-void LimitHugePages() {
+void LimitHugePages(bool limit) {
+  prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);  // it may have been inherited
+  if (!limit) return;
   // PR_THP_DISABLE_EXCEPT_ADVISED, known to Linux since 6.18.
   constexpr unsigned long kExceptAdvised = 1UL << 1;
   if (prctl(PR_SET_THP_DISABLE, 1, kExceptAdvised, 0, 0) == 0) return;
-  FILE* file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
-  if (file == nullptr) return;
-  char modes[64] = {};
-  const bool read = fgets(modes, sizeof modes, file) != nullptr;
-  fclose(file);
-  if (read && strstr(modes, "[always]") != nullptr) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+  std::string modes;
+  std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), modes);
+  const bool asked_only = modes.find("[madvise]") != std::string::npos;
+  if (!asked_only) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 }
 
 void ForgetStartupCode() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("TracerPid:") && !line.ends_with("\t0")) return;
-  }
-  // begin-end permissions offset device inode path
-  std::ifstream maps("/proc/self/maps");
+  // begin-end permissions offset device inode path, then lines with figures.
+  std::ifstream maps("/proc/self/smaps");
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+  bool code = false;
   for (std::string line; std::getline(maps, line);) {
-    uintptr_t begin = 0;
-    uintptr_t end = 0;
     char permissions[5] = {};
-    if (sscanf(line.c_str(), "%zx-%zx %4s", &begin, &end, permissions) != 3) continue;
-    if (strcmp(permissions, "r-xp") != 0 || line.find(" /") == std::string::npos) continue;
-    static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, permissions) == 3) {
+      code = strcmp(permissions, "r-xp") == 0 && line.find(" /") != std::string::npos;
+    } else if (code && line.starts_with("Anonymous:") && line.ends_with(" 0 kB")) {
+      static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+    }
   }
 }
 

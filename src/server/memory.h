@@ -16,11 +16,11 @@ struct AllocatorFigures {
 AllocatorFigures ReadAllocator();
 size_t ResidentBytes();
 size_t SystemMemory();
-// Keeps the system from using huge pages where nobody asked for them, as far as it can be told so;
-// a system that can't is told to use none.
-void LimitHugePages();
+// Keeps the system from using huge pages where nobody asked for them, or no longer does. Where it
+// would, and cannot be told so, it is told to use none.
+void LimitHugePages(bool limit);
 // Starting runs through much code that is not needed again: its pages leave memory, and those that
-// are needed come back one by one. Nothing is done under a debugger, whose breakpoints stand there.
+// are needed come back one by one. Code that somebody changed, for breakpoints, stays.
 void ForgetStartupCode();
 // After a fork the allocator's own thread, which gives memory back, is gone: starts it again.
 void RestartAllocatorThread();

@@ -216,7 +216,7 @@ base::Status Server::Open() {
   }
   engine_->limiter().Configure(config_->settings());
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
-  if (config_->settings().disable_thp) LimitHugePages();
+  LimitHugePages(config_->settings().disable_thp);
   loops_ = std::make_unique<Loops>(this);
   if (base::Status status = loops_->Listen(config_->settings()); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
@@ -400,7 +400,9 @@ MemoryFigures Server::Memory() {
 }
 
 void Server::PurgeMemory() {
-  while (base::PagePool::Shared().Trim()) {
+  base::PagePool& pages = base::PagePool::Shared();
+  for (size_t regions = pages.region_count(); regions > 0; --regions) {
+    pages.Trim(base::PagePool::kPages / 32);
   }
   PurgeAllocator();
 }

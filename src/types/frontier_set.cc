@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/prefetch.h"

@@ -34,9 +34,7 @@ class FrontierSet {
 
   uint64_t size() const { return size_; }
   unsigned bits() const { return bits_; }
-  size_t bytes() const {
-    return slab_.page_bytes() + slab_.large_bytes() + directory_bytes_ + sizeof(*this);
-  }
+  size_t bytes() const { return slab_.used() + directory_bytes_ + sizeof(*this); }
 
   bool Has(uint64_t hash) const;
   // True when it was not there.
@@ -128,7 +126,7 @@ class FrontierSet {
 
   std::vector<Segment> segments_;
   uint64_t size_ = 0;
-  base::Slab slab_;
+  base::Slab slab_{false};  // growing, a small set visits many classes
   size_t directory_bytes_ = 0;
   size_t pages_ = 0;
   std::unique_ptr<Cut> cut_;

@@ -50,6 +50,10 @@ TEST(PagePool, PagesKeepApartAndRegionsGoWithThem) {
     ASSERT_TRUE(Filled(page));
   }
   for (void* page : pages) pool.Free(page);
+  // One region stays for the next page, until its memory is given back.
+  EXPECT_EQ(pool.region_count(), 1U);
+  EXPECT_EQ(pool.free_bytes(), PagePool::kRegion);
+  EXPECT_TRUE(pool.Trim(1));
   EXPECT_EQ(pool.region_count(), 0U);
   EXPECT_EQ(pool.free_bytes(), 0U);
   EXPECT_EQ(pool.idle_bytes(), 0U);
@@ -70,7 +74,7 @@ TEST(PagePool, APageComesFromTheFirstRegionThatHasOne) {
 TEST(PagePool, TrimLeavesWhatIsTaken) {
   PagePool pool;
   std::vector<void*> pages = Take(pool, 12 * PagePool::kPages);
-  EXPECT_FALSE(pool.Trim());
+  EXPECT_FALSE(pool.Trim(1));
   EXPECT_EQ(pool.WorthTrimming(), 0U);
   std::mt19937 random(7);
   std::shuffle(pages.begin(), pages.end(), random);
@@ -93,20 +97,26 @@ TEST(PagePool, TrimLeavesWhatIsTaken) {
   EXPECT_EQ(pool.WorthTrimming(), 0U);
   EXPECT_EQ(pool.WorthTrimming(), PagePool::kPages / 8);
   pool.Free(extra);
-  while (pool.Trim()) {
+  while (pool.Trim(1)) {
   }
   EXPECT_EQ(pool.idle_bytes(), 0U);
   EXPECT_EQ(pool.free_bytes(), freed);
   for (void* page : pages) ASSERT_TRUE(Filled(page));
 
-  // What was given back can be had again, before any new region.
-  const std::vector<void*> again = Take(pool, freed / PagePool::kPage);
+  // What was given back is empty and can be had again, before any new region.
+  std::vector<void*> again;
+  while (again.size() < freed / PagePool::kPage) {
+    again.push_back(pool.Allocate());
+    const char* const bytes = static_cast<const char*>(again.back());
+    ASSERT_TRUE(std::all_of(bytes, bytes + PagePool::kPage, [](char c) { return c == 0; }));
+    Fill(again.back());
+  }
   EXPECT_EQ(pool.region_count(), 12U);
   EXPECT_EQ(pool.free_bytes(), 0U);
   for (void* page : pages) ASSERT_TRUE(Filled(page));
   for (void* page : pages) pool.Free(page);
   for (void* page : again) pool.Free(page);
-  EXPECT_EQ(pool.region_count(), 0U);
+  EXPECT_EQ(pool.region_count(), 1U);
 }
 
 TEST(PagePool, ThreadsShareIt) {
@@ -134,6 +144,7 @@ TEST(PagePool, ThreadsShareIt) {
   std::vector<std::thread> threads;
   for (unsigned seed = 1; seed <= 3; ++seed) threads.emplace_back(work, seed);
   for (std::thread& thread : threads) thread.join();
+  pool.Trim(1);
   EXPECT_EQ(pool.region_count(), 0U);
   EXPECT_EQ(pool.free_bytes(), 0U);
   EXPECT_EQ(pool.idle_bytes(), 0U);

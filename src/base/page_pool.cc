@@ -5,7 +5,6 @@
 #include <bit>
 #include <cassert>
 #include <cstdlib>
-#include <iterator>
 #include <new>
 #include <utility>
 

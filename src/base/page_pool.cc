@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cstdlib>
@@ -14,19 +15,43 @@ namespace {
 
 constexpr size_t kLookAt = 256;  // regions that one Trim looks at
 
-// Clears the lowest bit that is set and says which it was. REQUIRES: there is one.
-template <typename Bits>
-size_t TakeFirst(Bits& bits) {
-  size_t word = 0;
-  while (bits[word] == 0) ++word;
-  const auto bit = static_cast<size_t>(std::countr_zero(bits[word]));
-  bits[word] &= bits[word] - 1;
-  return word * 64 + bit;
+using Bits = std::array<uint64_t, PagePool::kPages / 64>;
+
+// The first bit from `at` on that is set; kPages: none.
+size_t NextSet(const Bits& bits, size_t at) {
+  while (at < PagePool::kPages) {
+    const uint64_t word = bits[at / 64] >> (at % 64);
+    if (word != 0) return at + static_cast<size_t>(std::countr_zero(word));
+    at += 64 - at % 64;
+  }
+  return PagePool::kPages;
 }
 
-template <typename Bits>
-bool Has(const Bits& bits, size_t index) {
-  return (bits[index / 64] >> (index % 64) & 1) != 0;
+// The end of the set bits from `at` on.
+size_t RowEnd(const Bits& bits, size_t at) {
+  while (at < PagePool::kPages) {
+    const size_t left = 64 - at % 64;
+    const auto ones = static_cast<size_t>(std::countr_one(bits[at / 64] >> (at % 64)));
+    at += ones;
+    if (ones < left) break;
+  }
+  return at;
+}
+
+// The beginning of the set bits that end at `at`.
+size_t RowBegin(const Bits& bits, size_t at) {
+  while (at > 0) {
+    const size_t left = (at - 1) % 64 + 1;
+    const auto ones = static_cast<size_t>(std::countl_one(bits[(at - 1) / 64] << (64 - left)));
+    at -= ones;
+    if (ones < left) break;
+  }
+  return at;
+}
+
+Bits Either(Bits bits, const Bits& others) {
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] |= others[i];
+  return bits;
 }
 
 }  // namespace
@@ -45,13 +70,16 @@ void PagePool::AddRegion() {
   if (base == nullptr) throw std::bad_alloc();
   try {
     open_.insert(base);
+    rows_.emplace(kPages, base);
     regions_.try_emplace(base);
   } catch (...) {
+    rows_.erase({kPages, base});
     open_.erase(base);
     free(base);
     throw;
   }
   Region& region = regions_.find(base)->second;
+  region.row = kPages;
   if (regions_.size() > kSmallRegions) {
     // A wish: without huge pages everything works as well, only slower.
     static_cast<void>(madvise(base, kRegion, MADV_HUGEPAGE));
@@ -66,39 +94,84 @@ void PagePool::AddRegion() {
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
 }
 
-void* PagePool::Allocate() {
-  std::lock_guard lock(mutex_);
-  allocated_ = true;
-  if (open_.empty()) AddRegion();
-  char* const base = *open_.begin();
-  if (base == spare_) spare_ = nullptr;
-  Region& region = regions_.find(base)->second;
-  size_t index = 0;
-  if (region.idle_count > 0) {
-    index = TakeFirst(region.idle);
-    --region.idle_count;
-    idle_.fetch_sub(1, std::memory_order_relaxed);
-  } else {
-    index = TakeFirst(region.bare);
-    --region.bare_count;
-  }
-  free_.fetch_sub(1, std::memory_order_relaxed);
-  if (region.idle_count + region.bare_count == 0) open_.erase(open_.begin());
-  return base + index * kPage;
+void PagePool::SetRow(char* base, Region& region, size_t row) {
+  if (row == region.row) return;
+  auto node = rows_.extract({region.row, base});
+  region.row = row;
+  node.value().first = row;
+  rows_.insert(std::move(node));
 }
 
-void PagePool::Free(void* page) {
-  const auto address = reinterpret_cast<uintptr_t>(page);
+char* PagePool::FindRow(size_t pages) {
+  for (;;) {
+    const auto at = rows_.lower_bound({pages, nullptr});
+    if (at == rows_.end()) {
+      AddRegion();
+      continue;
+    }
+    char* const base = at->second;
+    Region& region = regions_.find(base)->second;
+    const Bits free = Either(region.idle, region.bare);
+    size_t longest = 0;
+    for (size_t first = NextSet(free, 0); first < kPages;) {
+      const size_t end = RowEnd(free, first);
+      if (end - first >= pages) return base + first * kPage;
+      longest = std::max(longest, end - first);
+      first = NextSet(free, end);
+    }
+    SetRow(base, region, longest);
+  }
+}
+
+char* PagePool::FindPage() {
+  if (open_.empty()) AddRegion();
+  char* const base = *open_.begin();
+  const Region& region = regions_.find(base)->second;
+  return base + NextSet(region.idle_count > 0 ? region.idle : region.bare, 0) * kPage;
+}
+
+void* PagePool::Allocate(size_t pages) {
+  assert(pages > 0 && pages <= kPages);
+  std::lock_guard lock(mutex_);
+  allocated_ = true;
+  char* const first = pages == 1 ? FindPage() : FindRow(pages);
+  const size_t offset = reinterpret_cast<uintptr_t>(first) % kRegion;
+  char* const base = first - offset;
+  Region& region = regions_.find(base)->second;
+  size_t idle = 0;
+  for (size_t i = offset / kPage; i < offset / kPage + pages; ++i) {
+    const uint64_t bit = uint64_t{1} << (i % 64);
+    idle += (region.idle[i / 64] & bit) != 0 ? 1 : 0;
+    region.idle[i / 64] &= ~bit;
+    region.bare[i / 64] &= ~bit;
+  }
+  region.idle_count -= idle;
+  region.bare_count -= pages - idle;
+  idle_.fetch_sub(idle, std::memory_order_relaxed);
+  free_.fetch_sub(pages, std::memory_order_relaxed);
+  if (base == spare_) spare_ = nullptr;
+  if (region.idle_count + region.bare_count == 0) open_.erase(base);
+  return first;
+}
+
+void PagePool::Free(void* first, size_t pages) {
+  const auto address = reinterpret_cast<uintptr_t>(first);
   const size_t index = address % kRegion / kPage;
   std::unique_lock lock(mutex_);
   const auto at = regions_.find(reinterpret_cast<char*>(address - address % kRegion));
-  assert(at != regions_.end() && address % kPage == 0);
+  assert(at != regions_.end() && address % kPage == 0 && index + pages <= kPages);
   Region& region = at->second;
-  assert(!Has(region.idle, index) && !Has(region.bare, index));
-  region.idle[index / 64] |= uint64_t{1} << (index % 64);
-  ++region.idle_count;
-  idle_.fetch_add(1, std::memory_order_relaxed);
-  free_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = index; i < index + pages; ++i) {
+    const uint64_t bit = uint64_t{1} << (i % 64);
+    assert(((region.idle[i / 64] | region.bare[i / 64]) & bit) == 0);
+    region.idle[i / 64] |= bit;
+  }
+  region.idle_count += pages;
+  idle_.fetch_add(pages, std::memory_order_relaxed);
+  free_.fetch_add(pages, std::memory_order_relaxed);
+  const Bits free = Either(region.idle, region.bare);
+  const size_t row = RowEnd(free, index + pages) - RowBegin(free, index);
+  SetRow(at->first, region, std::max(row, region.row));
   Opened(at->first, region, lock);
 }
 
@@ -113,6 +186,7 @@ void PagePool::Opened(char* base, const Region& region, std::unique_lock<std::mu
   free_.fetch_sub(kPages, std::memory_order_relaxed);
   if (base == spare_) spare_ = nullptr;
   open_.erase(base);
+  rows_.erase({region.row, base});
   regions_.erase(base);
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
   lock.unlock();
@@ -153,17 +227,15 @@ bool PagePool::Trim(size_t least) {
   lock.unlock();
   // Else the system would put a huge page there again, in its own time.
   static_cast<void>(madvise(base, kRegion, MADV_NOHUGEPAGE));
-  for (size_t first = 0; first < kPages;) {
-    size_t end = first;
-    while (end < kPages && Has(pages, end)) ++end;
-    if (end > first) {
-      static_cast<void>(madvise(base + first * kPage, (end - first) * kPage, MADV_DONTNEED));
-    }
-    first = end + 1;
+  for (size_t first = NextSet(pages, 0); first < kPages;) {
+    const size_t end = RowEnd(pages, first);
+    static_cast<void>(madvise(base + first * kPage, (end - first) * kPage, MADV_DONTNEED));
+    first = NextSet(pages, end);
   }
   lock.lock();
-  for (size_t i = 0; i < pages.size(); ++i) region.bare[i] |= pages[i];
+  region.bare = Either(region.bare, pages);
   region.bare_count += count;
+  SetRow(base, region, kPages);  // what it really is the next search will see
   idle_.fetch_sub(count, std::memory_order_relaxed);
   Opened(base, region, lock);
   return true;

@@ -2,12 +2,13 @@
 // with a million keys much of a lookup's time goes to finding out where its page is.
 //
 // A page comes from the region that is first in memory among those that have one, so that the
-// others drain; a region of which no page is taken goes back to malloc, but for one. Trim gives the
-// free pages of regions back to the system; they lose their huge page then. The first 16 MB have
-// none, so that a small data set takes no more than it needs.
+// others drain; several pages in a row come from the region whose longest row of free pages is the
+// shortest that will do. A region of which no page is taken goes back to malloc, but for one. Trim
+// gives the free pages of regions back to the system; they lose their huge page then. The first
+// 16 MB have none, so that a small data set takes no more than it needs.
 //
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
-// Cost: O(log regions) a page.
+// Cost: O(log regions) a call.
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 namespace sava::base {
 
@@ -36,9 +38,10 @@ class PagePool {
   // The pool of the process, for slabs; it outlives all of them.
   static PagePool& Shared();
 
-  // Its bytes are not set. Throws std::bad_alloc.
-  void* Allocate();
-  void Free(void* page);
+  // Pages in a row. Their bytes are not set. Throws std::bad_alloc. REQUIRES: 0 < pages <= kPages.
+  void* Allocate(size_t pages = 1);
+  // What one Allocate gave, with as many pages.
+  void Free(void* first, size_t pages = 1);
 
   // Gives back the free pages of one region of which at least so many are free and take memory.
   // False when none was found among some that were looked at; the next call goes on from there.
@@ -60,18 +63,24 @@ class PagePool {
     Bits bare{};  // free, and given back or never touched
     size_t idle_count = 0;
     size_t bare_count = 0;
+    size_t row = 0;  // no more free pages stand in a row
   };
 
   // ---- mutex_ is held ----
   void AddRegion();
+  char* FindPage();
+  // The first of so many free pages in a row; a region is added when there is no such row.
+  char* FindRow(size_t pages);
+  void SetRow(char* base, Region& region, size_t row);
   // After pages of it became free. Releases it, and the lock, when nothing else is in it and
   // another such region is kept, or all of it was given back.
   void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;  // all below; the counts are read without it
   std::map<char*, Region> regions_;
-  std::set<char*> open_;     // regions with a free page
-  char* spare_ = nullptr;    // the region that is kept although no page is taken
+  std::set<char*> open_;                     // regions with a free page
+  std::set<std::pair<size_t, char*>> rows_;  // the same, by Region::row
+  char* spare_ = nullptr;                    // the region that is kept although no page is taken
   char* trimmed_ = nullptr;  // where Trim stopped: it goes from the last region to the first
   std::atomic<size_t> regions_count_{0};
   std::atomic<size_t> free_{0};

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/page_pool.h"
 #include "base/prefetch.h"
 #include "base/rng.h"
 
@@ -23,7 +24,7 @@ constexpr size_t kOutsideSize = 2 + sizeof(char*);
 constexpr size_t kOutsideHead = 2 * sizeof(size_t);
 constexpr size_t kMinPage = 64;
 // Tables below this are better off without chunks.
-constexpr size_t kChunked = 128 * 1024;
+constexpr size_t kChunked = 512 * 1024;
 constexpr size_t kMinChunked = 1024;
 
 size_t LengthSize(size_t length) { return length < 0x80 ? 1 : 2; }
@@ -56,6 +57,17 @@ size_t BlockSizeFor(size_t bytes) {
 size_t SizeNumber(size_t capacity) {
   const auto width = static_cast<size_t>(std::bit_width(capacity));
   return 4 * (width - 11) + ((capacity >> (width - 3)) & 3);
+}
+
+// All of one size, so that any can follow any in the pool.
+constexpr size_t kChunk = 16 * base::PagePool::kPage;
+
+char* NewChunk() {
+  return static_cast<char*>(base::PagePool::Shared().Allocate(kChunk / base::PagePool::kPage));
+}
+
+void FreeChunk(char* chunk) {
+  base::PagePool::Shared().Free(chunk, kChunk / base::PagePool::kPage);
 }
 
 // A bit for each of the `count` bytes that is `wanted`, 16 at a time from `from` on.
@@ -107,7 +119,7 @@ RecordTable::~RecordTable() {
     if (page->region == kPlain) free(page);
   }
   for (const Chunks& chunks : chunks_) {
-    for (char* block : chunks.blocks) free(block);
+    for (char* chunk : chunks.blocks) FreeChunk(chunk);
   }
 }
 
@@ -181,6 +193,11 @@ void RecordTable::WriteRecord(char* p, std::string_view key, std::string_view pa
 
 // ---- pages ----
 
+RecordTable::Page* RecordTable::Chunks::At(uint32_t region, size_t capacity) const {
+  const size_t in_chunk = kChunk / capacity;
+  return reinterpret_cast<Page*>(blocks[region / in_chunk] + region % in_chunk * capacity);
+}
+
 RecordTable::Page* RecordTable::NewPage(size_t capacity, size_t slots, unsigned depth) {
   Page* page;
   uint32_t region = kPlain;
@@ -188,12 +205,11 @@ RecordTable::Page* RecordTable::NewPage(size_t capacity, size_t slots, unsigned 
     page = static_cast<Page*>(Allocate(capacity));
   } else {
     Chunks& chunks = chunks_[SizeNumber(capacity)];
-    if (chunks.count == chunks.blocks.size() * kChunkPages) {
-      chunks.blocks.push_back(static_cast<char*>(Allocate(capacity * kChunkPages)));
+    if (chunks.count == chunks.blocks.size() * (kChunk / capacity)) {
+      chunks.blocks.push_back(NewChunk());
     }
     region = chunks.count++;
-    page = reinterpret_cast<Page*>(chunks.blocks[region / kChunkPages] +
-                                   region % kChunkPages * capacity);
+    page = chunks.At(region, capacity);
   }
   page->id = 0;
   page->region = region;
@@ -218,13 +234,13 @@ void RecordTable::FreePage(Page* page) {
   const uint32_t region = page->region;
   const uint32_t last = --chunks.count;
   if (region != last) {
-    const char* from = chunks.blocks[last / kChunkPages] + last % kChunkPages * capacity;
-    memcpy(static_cast<void*>(page), from, reinterpret_cast<const Page*>(from)->used);
+    const Page* from = chunks.At(last, capacity);
+    memcpy(static_cast<void*>(page), static_cast<const void*>(from), from->used);
     page->region = region;
     pages_[page->id] = page;
   }
-  if (last % kChunkPages == 0) {
-    free(chunks.blocks.back());
+  if (last % (kChunk / capacity) == 0) {
+    FreeChunk(chunks.blocks.back());
     chunks.blocks.pop_back();
   }
 }

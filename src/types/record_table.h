@@ -11,8 +11,9 @@
 //
 // Every record of a page is reached by comparing its fingerprints 16 at a time. What is removed
 // leaves a hole that the next rebuilding of the page closes; pages that empty shrink and merge.
-// The pages of a large table stand in chunks of 16 of one size; one that is freed is filled with
-// the last of its size, so that no chunk but each size's last has room to spare.
+// The pages of a large table stand in chunks of the shared PagePool, those of a size together; one
+// that is freed is filled with the last of its size, so that no chunk but each size's last has room
+// to spare.
 //
 // Snapshots: a page is a block of a BlockCut. Whatever changes a page first saves it, a split or a
 // merge its sources; numbers of pages that went are given again, which is safe because they were
@@ -145,13 +146,14 @@ class RecordTable {
   static_assert(sizeof(Page) == 20);
   static constexpr size_t kNowhere = SIZE_MAX;
   static constexpr uint32_t kPlain = UINT32_MAX;
-  static constexpr size_t kChunkPages = 16;
   static constexpr size_t kSizes = 13;  // of pages from 1 KB to 8 KB
 
   // The pages of one size: all regions below `count` are in use.
   struct Chunks {
     std::vector<char*> blocks;
     uint32_t count = 0;
+
+    Page* At(uint32_t region, size_t capacity) const;
   };
 
   static uint64_t Seed();

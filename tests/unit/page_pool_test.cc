@@ -119,26 +119,78 @@ TEST(PagePool, TrimLeavesWhatIsTaken) {
   EXPECT_EQ(pool.region_count(), 1U);
 }
 
+// Pages in a row.
+struct Row {
+  char* first;
+  size_t pages;
+
+  Row(PagePool& pool, size_t count)
+      : first(static_cast<char*>(pool.Allocate(count))), pages(count) {
+    for (size_t i = 0; i < pages; ++i) Fill(first + i * PagePool::kPage);
+  }
+  bool Intact() const {
+    for (size_t i = 0; i < pages; ++i) {
+      if (!Filled(first + i * PagePool::kPage)) return false;
+    }
+    return true;
+  }
+  size_t offset() const { return reinterpret_cast<uintptr_t>(first) % PagePool::kRegion; }
+};
+
+TEST(PagePool, RowsOfPagesFitInWhatIsFree) {
+  PagePool pool;
+  std::vector<Row> rows;
+  for (size_t i = 0; i < PagePool::kPages / 16; ++i) rows.emplace_back(pool, 16);
+  EXPECT_EQ(pool.region_count(), 1U);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  // Two rows side by side are one of twice the length, whichever went first; across words too.
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.first < b.first; });
+  for (const size_t at : {3, 2, 11, 12}) pool.Free(rows[at].first, 16);
+  const Row one(pool, 32);
+  const Row other(pool, 32);
+  EXPECT_EQ(std::min(one.first, other.first), rows[2].first);
+  EXPECT_EQ(std::max(one.first, other.first), rows[11].first);
+  EXPECT_EQ(pool.free_bytes(), 0U);
+  // What is too short is left for what fits.
+  pool.Free(rows[20].first, 16);
+  pool.Free(rows[30].first, 16);
+  const Row longer(pool, 17);
+  EXPECT_EQ(pool.region_count(), 2U);
+  const Row exact(pool, 16);
+  EXPECT_EQ(exact.first, rows[20].first);
+  const Row part(pool, 5);
+  const Row rest(pool, 11);
+  EXPECT_EQ(part.first, rows[30].first);
+  EXPECT_EQ(rest.first, rows[30].first + 5 * PagePool::kPage);
+  // A whole region, also when its memory was given back.
+  pool.Free(longer.first, 17);
+  EXPECT_TRUE(pool.Trim(1));
+  EXPECT_EQ(pool.region_count(), 1U);
+  const Row whole(pool, PagePool::kPages);
+  EXPECT_EQ(whole.offset(), 0U);
+  EXPECT_TRUE(whole.Intact() && one.Intact() && other.Intact() && exact.Intact());
+  EXPECT_TRUE(rows[0].Intact() && rows[1].Intact() && rows[4].Intact() && rows[31].Intact());
+}
+
 TEST(PagePool, ThreadsShareIt) {
   PagePool pool;
   const auto work = [&pool](unsigned seed) {
     std::mt19937 random(seed);
-    std::vector<void*> mine;
+    std::vector<Row> mine;
     for (int step = 0; step < 20000; ++step) {
-      if (mine.size() < 1500 && random() % 3 != 0) {
-        mine.push_back(pool.Allocate());
-        Fill(mine.back());
+      if (mine.size() < 800 && random() % 3 != 0) {
+        mine.emplace_back(pool, random() % 4 == 0 ? 2 + random() % 15 : 1);
       } else if (!mine.empty()) {
         std::swap(mine[random() % mine.size()], mine.back());
-        ASSERT_TRUE(Filled(mine.back()));
-        pool.Free(mine.back());
+        ASSERT_TRUE(mine.back().Intact());
+        pool.Free(mine.back().first, mine.back().pages);
         mine.pop_back();
       }
       if (step % 100 == 0) pool.Trim(std::max<size_t>(1, pool.WorthTrimming()));
     }
-    for (void* page : mine) {
-      ASSERT_TRUE(Filled(page));
-      pool.Free(page);
+    for (const Row& row : mine) {
+      ASSERT_TRUE(row.Intact());
+      pool.Free(row.first, row.pages);
     }
   };
   std::vector<std::thread> threads;

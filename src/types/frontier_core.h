@@ -267,7 +267,8 @@ class Frontier::Core {
 
   // ---- FIFOs ----
   Queue GetQueue(const Host& host, Place place) const;
-  void PutQueue(Host& host, Place place, const Queue& queue);
+  // For change; good until the host's FIFOs become more or fewer.
+  Queue& EditQueue(Host& host, Place place);
   Place PushQueue(Host& host, const Queue& queue);
   void RemoveQueue(Host& host, Place place);
   // Of that depth and priority; a new one if need be.

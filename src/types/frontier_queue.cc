@@ -9,10 +9,15 @@ namespace sava::types {
 
 namespace {
 
-// Classes of chunks up to which the last one of a FIFO grows.
-constexpr unsigned kSmallFull = 3;
-constexpr unsigned kMiddleFull = 4;
+// Classes of the chunks of a FIFO with so many records: its last one grows from the least to the
+// full one. From kSteady on it has that at once: what is unused is little beside the others.
+constexpr unsigned kFull = 3;
 constexpr unsigned kLargeFull = 5;
+constexpr uint32_t kSteady = 32;
+constexpr uint32_t kLong = 1024;
+
+unsigned FullClass(uint32_t count) { return count < kLong ? kFull : kLargeFull; }
+unsigned LeastClass(uint32_t count) { return count < kSteady ? 0 : FullClass(count); }
 
 constexpr size_t kMaxHead = 3 * base::kMaxVarintBytes;
 
@@ -38,12 +43,10 @@ Frontier::Core::Queue Frontier::Core::GetQueue(const Host& host, Place place) co
   return queue;
 }
 
-void Frontier::Core::PutQueue(Host& host, Place place, const Queue& queue) {
-  if (place.chunk == Arena::kNone) {
-    host.first = queue;
-  } else {
-    memcpy(arena_.EditData(place.chunk) + place.index * sizeof queue, &queue, sizeof queue);
-  }
+Frontier::Core::Queue& Frontier::Core::EditQueue(Host& host, Place place) {
+  static_assert(Arena::kLink % alignof(Queue) == 0);
+  if (place.chunk == Arena::kNone) return host.first;
+  return reinterpret_cast<Queue*>(arena_.EditData(place.chunk))[place.index];
 }
 
 Frontier::Core::Place Frontier::Core::PushQueue(Host& host, const Queue& queue) {
@@ -55,7 +58,7 @@ Frontier::Core::Place Frontier::Core::PushQueue(Host& host, const Queue& queue) 
   }
   const Place place{host.more, host.more_count % kQueuesPerChunk};
   ++host.more_count;
-  PutQueue(host, place, queue);
+  EditQueue(host, place) = queue;
   return place;
 }
 
@@ -85,7 +88,7 @@ void Frontier::Core::RemoveQueue(Host& host, Place place) {
   }
   const Place last{host.more, (host.more_count - 1) % kQueuesPerChunk};
   if (last.chunk != place.chunk || last.index != place.index) {
-    PutQueue(host, place, GetQueue(host, last));
+    EditQueue(host, place) = GetQueue(host, last);
   }
   --host.more_count;
   if (host.more_count % kQueuesPerChunk == 0) {
@@ -241,12 +244,10 @@ void Frontier::Core::MakeRoom(Queue* queue, size_t bytes) {
     char* const data = arena_.EditData(queue->tail);
     memmove(data, data + from, live);
   } else {
-    const unsigned most = queue->count < 64     ? kSmallFull
-                          : queue->count < 1024 ? kMiddleFull
-                                                : kLargeFull;
+    const unsigned most = FullClass(queue->count);
     unsigned cls = Arena::ClassOf(queue->tail);
     if (cls >= most) return;
-    ++cls;
+    cls = std::max(cls + 1, LeastClass(queue->count));
     while (cls < most && RoomOfClass(cls) < live + bytes) ++cls;
     const Ref wider = arena_.Allocate(cls);
     const Ref before = arena_.Link(queue->tail);
@@ -268,7 +269,7 @@ void Frontier::Core::Write(Queue* queue, std::string_view bytes) {
   while (!bytes.empty()) {
     const size_t room = Arena::Room(queue->tail) - queue->tail_at;
     if (room == 0) {
-      const Ref chunk = arena_.Allocate(Fitting(bytes.size()));
+      const Ref chunk = arena_.Allocate(std::max(LeastClass(queue->count), Fitting(bytes.size())));
       arena_.SetLink(chunk, queue->tail);
       arena_.SetLink(queue->tail, chunk);
       queue->tail = chunk;
@@ -285,8 +286,7 @@ void Frontier::Core::Write(Queue* queue, std::string_view bytes) {
 void Frontier::Core::Push(uint32_t number, uint16_t depth, int16_t priority, const Record& record) {
   Host& host = hosts_.Edit(number);
   Note(Part::kHost, number, true, &host, sizeof host);
-  const Place place = FindQueue(number, host, depth, priority);
-  Queue queue = GetQueue(host, place);
+  Queue& queue = EditQueue(host, FindQueue(number, host, depth, priority));
   char head[kMaxHead];
   const size_t head_size = PutHead(record, head);
   const size_t size = head_size + record.meta.size() + record.rest.size();
@@ -297,7 +297,6 @@ void Frontier::Core::Push(uint32_t number, uint16_t depth, int16_t priority, con
   Write(&queue, record.meta);
   Write(&queue, record.rest);
   ++queue.count;
-  PutQueue(host, place, queue);
   ++queued_;
   if (host.queued++ == 0) {
     ++busy_hosts_;
@@ -319,7 +318,7 @@ void Frontier::Core::Pop(uint32_t number, Host& host, Place place, Queue queue,
   --host.queued;
   --queued_;
   if (--queue.count != 0) {
-    PutQueue(host, place, queue);
+    EditQueue(host, place) = queue;
   } else {
     arena_.Free(queue.head);
     RemoveQueue(host, place);

@@ -33,6 +33,9 @@ size_t PageBytes(size_t count, size_t width, size_t head) {
   return RoundedSize(head + kPadding + count * width);
 }
 
+// A page that is full gets room for such a part of what it has.
+constexpr uint32_t kGrowth = 16;
+
 // Slots that are looked at one by one before the search takes larger steps.
 constexpr size_t kWalk = 24;
 
@@ -163,7 +166,7 @@ bool FrontierSet::Insert(uint64_t hash) {
     slot = Find(*page, hash, &found);
   }
   if (page->count == page->slots) {
-    Resize(hash, page->count + 1);
+    Resize(hash, page->count + 1 + page->count / kGrowth);
     page = PageOf(hash);
   }
   uint8_t* const at = page->data() + slot * page->width;

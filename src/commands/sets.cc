@@ -124,7 +124,7 @@ void Smove(Context& context) {
   FinishRemoval(context, source, *from, 1, "srem");
   if (fresh != nullptr) {
     context.SetObject(target, std::move(fresh));
-  } else {
+  } else if (added) {
     context.Touched(target);
   }
   if (added) {

@@ -274,6 +274,7 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
   const auto nanos =
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick_);
   CountAnswered(lane, *waiter.command, nanos, context.reply());
+  waiter.nanos = std::max<uint64_t>(nanos, 1);
   auto message = std::make_shared<Message>();
   while (!stand_in.out.empty()) {
     iovec vectors[16];

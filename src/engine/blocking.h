@@ -59,6 +59,8 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   std::string words;  // the arguments' bytes
   std::vector<std::string_view> args;
   std::vector<Key> keys;
+  // How long its command took, when it was served; else 0. Whoever serves it sets that.
+  uint64_t nanos = 0;
 
   bool waiting() const { return state.load(std::memory_order_acquire) == State::kWaiting; }
   // Ends the waiting unless somebody else does.

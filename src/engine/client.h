@@ -99,7 +99,7 @@ struct Client {
   int64_t created_ms = 0;
   int64_t last_active_ms = 0;
   const commands::Command* last_command = nullptr;
-  size_t query_bytes = 0;  // input not yet parsed
+  size_t query_bytes = 0;  // input of the commands that are under way, and behind them
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
   uint64_t net_input = 0;

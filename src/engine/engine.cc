@@ -461,11 +461,13 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
     lane.stats.error_replies.Add();
     errors_.Add(context.reply().error_code());
   }
-  // Below a tenth of a millisecond only a very low slow log threshold can want it.
-  if (nanos >= 100000 ||
-      (settings_->slowlog_log_slower_than >= 0 && settings_->slowlog_log_slower_than < 100)) {
-    NoteSlow(client, command, context.shown_args(), nanos);
-  }
+  if (MayBeSlow(nanos)) NoteSlow(client, command, context.shown_args(), nanos);
+}
+
+// Below a tenth of a millisecond only a very low slow log threshold can want it.
+bool Engine::MayBeSlow(uint64_t nanos) const {
+  const int64_t slow = settings_->slowlog_log_slower_than;
+  return nanos >= 100000 || (slow >= 0 && slow < 100);
 }
 
 void Engine::NoteSlow(Client& client, const Command& command, commands::Args args, uint64_t nanos) {
@@ -677,6 +679,10 @@ bool Engine::ReceiveMail(Lane& lane) {
         // It may have given up waiting.
         if (!client.has(kClientBlocked) || client.block_token != mail.token) return;
         if (client.waiter != nullptr) {  // it is flushed when it goes on
+          const Waiter& waiter = *client.waiter;
+          if (waiter.nanos != 0 && MayBeSlow(waiter.nanos)) {
+            NoteSlow(client, *waiter.command, waiter.args, waiter.nanos);
+          }
           Release(lane, client, mail.message->resp2);
           return;
         }

@@ -345,6 +345,7 @@ class Engine {
                    commands::Args args, std::span<const uint64_t> hashes);
   void FinishReply(Client& client, size_t mark);
   void FeedMonitors(Client& client, commands::Args args);
+  bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
   void FreeGarbage(Lane& lane);

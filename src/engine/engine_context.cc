@@ -700,7 +700,7 @@ void EngineContext::TouchAllWatched(int db, int other_db) {
       // Missing or expired before and after is no change.
       const bool before = here && !gone && !*was_expired;
       const bool after = there && !coming;
-      if (*was_expired && !there) *was_expired = false;
+      *was_expired = there && coming;
       if (before || after) watcher->dirty.store(true, std::memory_order_release);
     });
   }

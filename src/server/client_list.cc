@@ -18,7 +18,7 @@ std::string FlagLetters(const Client& client) {
       {'O', client.has(engine::kClientMonitor)},
       {'P', client.subscribed()},
       {'x', client.has(engine::kClientMulti)},
-      {'b', client.blocked()},
+      {'b', client.blocked() || client.has(engine::kClientPaused)},
       {'d', client.watcher.dirty.load(std::memory_order_relaxed)},
       {'c', client.has(engine::kClientCloseAfterReply)},
       {'A', client.has(engine::kClientCloseNow)},
@@ -76,10 +76,9 @@ std::string ClientLine(const Client& client, int64_t now_ms) {
       client.name);
   add(" age={} idle={} flags={} db={}", Seconds(client.created_ms, now_ms),
       Seconds(client.last_active_ms, now_ms), FlagLetters(client), client.db);
-  add(" sub={} psub={} ssub={} multi={} watch={}", client.channels.size(), client.patterns.size(),
+  add(" sub={} psub={} ssub={} multi={}", client.channels.size(), client.patterns.size(),
       client.shard_channels.size(),
-      client.has(engine::kClientMulti) ? static_cast<int64_t>(client.queue.size()) : -1,
-      client.watched.size());
+      client.has(engine::kClientMulti) ? static_cast<int64_t>(client.queue.size()) : -1);
   add(" qbuf={} qbuf-free={} argv-mem={} multi-mem={}", client.query_bytes, query_free,
       client.argument_bytes, client.queue_bytes);
   add(" rbs={} rbp={} obl={} oll={} omem={} tot-mem={}", fixed ? held : 0, fixed ? held : 0,

@@ -90,7 +90,7 @@ void ClientsSection(Writer& out) {
   size_t longest_output = 0;
   if (out.lane.exclusive) {
     out.server.ForEachClient([&](const engine::Client& client) {
-      if (client.blocked()) {
+      if (client.blocked() || client.has(engine::kClientPaused)) {
         ++blocked;
         if (client.block_deadline_ms != 0) ++with_deadline;
       }

@@ -112,6 +112,7 @@ bool RespService::ReadInput(RespConnection& connection) {
       return false;
     }
   }
+  client.query_bytes = connection.view.size();
   return true;
 }
 

@@ -386,6 +386,7 @@ MemoryFigures Server::Memory() {
   figures.allocated = allocator.allocated;
   figures.active = allocator.active;
   figures.resident = allocator.resident;
+  AccountMemory(allocator.allocated);
   figures.dataset = engine_->keyspace().UsedBytes();
   figures.used = std::max(engine_->UsedMemory(), figures.dataset);
   figures.overhead = figures.used - figures.dataset;
@@ -397,6 +398,12 @@ MemoryFigures Server::Memory() {
   }
   figures.peak = peak_memory_.load(std::memory_order_relaxed);
   return figures;
+}
+
+// What the allocator has given out besides the keyspace's own account.
+void Server::AccountMemory(size_t allocated) {
+  const size_t held = engine_->keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
+  engine_->set_other_memory(allocated > held ? allocated - held : 0);
 }
 
 void Server::PurgeMemory() {
@@ -414,9 +421,7 @@ void Server::Tick() {
     for (int regions = 0; least > 0 && regions < kRegionsPerTrim && pages.Trim(least); ++regions) {
     }
   }
-  const size_t allocated = ReadAllocator().allocated;
-  const size_t held = engine_->keyspace().HeldBytes() + pages.free_bytes();
-  engine_->set_other_memory(allocated > held ? allocated - held : 0);
+  AccountMemory(ReadAllocator().allocated);
   const size_t used = engine_->UsedMemory();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
 

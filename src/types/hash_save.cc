@@ -145,7 +145,8 @@ bool Hash::LoadTimedFields(Reader& in, bool relative) {
     if (!in.ok() || time > static_cast<uint64_t>(kMaxExpiry) * 4 + 1) return false;
     const int64_t at = static_cast<int64_t>(time) + (relative ? earliest - 1 : 0);
     if (at > kMaxExpiry * 4 || !LoadPair(field, value, in.limits())) return false;
-    if (time != 0) SetExpiry(field, std::max<int64_t>(at, 0));
+    // A listpack has 0 for none.
+    if (time != 0) SetExpiry(field, std::max<int64_t>(at, 1));
   }
   return in.ok();
 }

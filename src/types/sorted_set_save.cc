@@ -26,12 +26,12 @@ constexpr uint8_t kTextNan = 253;
 constexpr uint8_t kTextInf = 254;
 constexpr uint8_t kTextNegativeInf = 255;
 
-// Whole numbers that a listpack holds as such.
+// Whole numbers that a listpack holds as such: -0 is none.
 bool IsWhole(double score, int64_t* out) {
   constexpr double kMost = 4611686018427387904.0;  // 2^62
   if (!(score >= -kMost && score <= kMost)) return false;
   *out = static_cast<int64_t>(score);
-  return static_cast<double>(*out) == score;
+  return static_cast<double>(*out) == score && (*out != 0 || !std::signbit(score));
 }
 
 double ReadTextScore(Reader& in) {

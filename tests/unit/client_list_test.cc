@@ -39,10 +39,10 @@ TEST(ClientLine, HasTheFieldsOfRedisInTheirOrder) {
   std::vector<std::string> names;
   for (std::string word; words >> word;) names.push_back(word.substr(0, word.find('=')));
   const std::vector<std::string> expected = {
-      "id",       "addr",      "laddr", "fd",    "name",  "age",      "idle",   "flags",
-      "db",       "sub",       "psub",  "ssub",  "multi", "watch",    "qbuf",   "qbuf-free",
-      "argv-mem", "multi-mem", "rbs",   "rbp",   "obl",   "oll",      "omem",   "tot-mem",
-      "events",   "cmd",       "user",  "redir", "resp",  "lib-name", "lib-ver"};
+      "id",        "addr", "laddr", "fd",   "name",     "age",    "idle",      "flags",
+      "db",        "sub",  "psub",  "ssub", "multi",    "qbuf",   "qbuf-free", "argv-mem",
+      "multi-mem", "rbs",  "rbp",   "obl",  "oll",      "omem",   "tot-mem",   "events",
+      "cmd",       "user", "redir", "resp", "lib-name", "lib-ver"};
   EXPECT_EQ(names, expected);
 }
 
@@ -51,7 +51,7 @@ TEST(ClientLine, ShowsAnIdleClient) {
   Fill(client);
   EXPECT_TRUE(ClientLine(client, kNow)
                   .starts_with("id=7 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=12 name= age=12 "
-                               "idle=2 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 "
+                               "idle=2 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0 "
                                "qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 "
                                "tot-mem="))
       << ClientLine(client, kNow);
@@ -71,7 +71,6 @@ TEST(ClientLine, ShowsWhatTheClientIsDoing) {
   client.set(engine::kClientMulti | engine::kClientNoEvict | engine::kClientNoTouch);
   client.queue.resize(2);
   client.queue_bytes = 17;
-  client.watched.push_back({0, "k"});
   client.channels = {"a", "b"};
   client.patterns = {"p*"};
   client.shard_channels = {"s"};
@@ -85,7 +84,6 @@ TEST(ClientLine, ShowsWhatTheClientIsDoing) {
   EXPECT_EQ(fields.at("flags"), "PxdeT");
   EXPECT_EQ(fields.at("multi"), "2");
   EXPECT_EQ(fields.at("multi-mem"), "17");
-  EXPECT_EQ(fields.at("watch"), "1");
   EXPECT_EQ(fields.at("sub"), "2");
   EXPECT_EQ(fields.at("psub"), "1");
   EXPECT_EQ(fields.at("ssub"), "1");

@@ -262,7 +262,7 @@ const CommandSpec kEstimatorRows[] = {
     {.name = "pfcount",
      .handler = Pfcount,
      .arity = -2,
-     .flags = kReadonly,
+     .flags = kReadonly | kMayReplicate,
      .acl = kAclHyperloglog,
      .keys = {{.flags = kKeyRw | kKeyAccess,
                .first = 1,

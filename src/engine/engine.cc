@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/prefetch.h"
+#include "base/trim.h"
 #include "engine/aging.h"
 #include "engine/engine_context.h"
 
@@ -25,6 +26,7 @@ constexpr size_t kLookAhead = 16;
 constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
+constexpr size_t kKeptHashes = 16 * 1024;
 
 // May be used by a RESP2 client that is subscribed.
 bool AllowedWhileSubscribed(const Command& command) {
@@ -241,7 +243,7 @@ void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, Lo
   if (command.spec->choose_lock != nullptr) lock = command.spec->choose_lock(args);
   if (lock == LockClass::kAll) set->all = true;
   if (lock != LockClass::kKeys) return;
-  lane.key_indexes.clear();
+  base::ClearAndTrim(&lane.key_indexes, kKeptHashes);
   if (!commands::KeyIndexes(command, args, &lane.key_indexes)) return;
   for (const int index : lane.key_indexes) {
     set->Add(Keyspace::StripeOf(keyspace_.Hash(args[static_cast<size_t>(index)])));
@@ -251,7 +253,7 @@ void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, Lo
 // ---- a batch ----
 
 void Engine::Prepare(Lane& lane, std::span<Request> batch) {
-  lane.hashes.clear();
+  base::ClearAndTrim(&lane.hashes, kKeptHashes);
   for (Request& request : batch) {
     const std::string_view name = request.args[0];
     if (lane.last_command != nullptr && name == lane.last_name) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/trim.h"
 
 namespace sava::protocol {
 
@@ -13,6 +14,7 @@ constexpr size_t kMaxInline = 64 * 1024;
 constexpr int64_t kMaxArguments = INT32_MAX;
 constexpr int64_t kMaxArgumentsUnauthenticated = 10;
 constexpr int64_t kMaxBulkUnauthenticated = 16384;
+constexpr size_t kKeptSpans = 1024;
 
 // The position of "\r" that ends the line beginning at `from`, or npos. The byte after it must be
 // present (it is "\n" in a well-formed request and skipped unseen, as Redis does).
@@ -46,7 +48,7 @@ void RequestParser::Reset() {
   remaining_ = -1;
   position_ = 0;
   bulk_ = -1;
-  spans_.clear();
+  base::ClearAndTrim(&spans_, kKeptSpans);
   missing_ = 0;
 }
 

@@ -50,6 +50,9 @@ class Config {
   // Makes `include` an error, for text from untrusted sources.
   void RefuseIncludes() { refuse_includes_ = true; }
 
+  // Whether the file or the options have it. REQUIRES: the name exists.
+  bool GivenAtStart(std::string_view name) const;
+
   // The absolute path of the file given at start, empty if there was none.
   const std::string& config_file() const { return config_file_; }
 

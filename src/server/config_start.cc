@@ -116,6 +116,10 @@ Arguments TakeApart(std::span<const std::string> args) {
 
 }  // namespace
 
+bool Config::GivenAtStart(std::string_view name) const {
+  return given_at_start_[static_cast<size_t>(FindSetting(name) - AllSettings().data())];
+}
+
 base::Status Config::ReadAtStart(const Setting& setting, Words words) {
   const auto row = static_cast<size_t>(&setting - AllSettings().data());
   const Origin origin = given_at_start_[row] ? Origin::kLaterLine : Origin::kFirstLine;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "base/trim.h"
 #include "protocol/reply.h"
 #include "server/event_loop.h"
 #include "server/server.h"
@@ -21,6 +22,7 @@ constexpr size_t kArena = 1 << 20;
 constexpr size_t kReadSize = 16 * 1024;     // at first
 constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
 constexpr size_t kMaxBatch = 64;
+constexpr size_t kKeptArgs = 16 * 1024;
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {
@@ -194,7 +196,7 @@ void RespService::RunPending() {
     }
   }
   pending_.clear();
-  args_.clear();
+  base::ClearAndTrim(&args_, kKeptArgs);
 }
 
 // Keeps what was not used of the round's input, and answers.

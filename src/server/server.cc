@@ -181,6 +181,20 @@ void Server::ApplyHooks() {
 }
 
 // The machine may allow fewer open files than maxclients needs: serve those it allows.
+// Nobody may have asked for HTTP; then it is no reason not to start that another server has its
+// port.
+base::Status Server::Listen() {
+  base::Status status = loops_->Listen(config_->settings());
+  if (status || config_->GivenAtStart("http-port") || config_->GivenAtStart("http-bind")) {
+    return status;
+  }
+  const std::string reason = status.error();
+  config_->settings().http_port = 0;
+  status = loops_->Listen(config_->settings());
+  if (status) spdlog::warn("HTTP is off: {}", reason);
+  return status;
+}
+
 base::Status Server::OpenFiles() {
   engine::Settings& settings = config_->settings();
   rlimit files{};
@@ -218,7 +232,7 @@ base::Status Server::Open() {
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   LimitHugePages(config_->settings().disable_thp);
   loops_ = std::make_unique<Loops>(this);
-  if (base::Status status = loops_->Listen(config_->settings()); !status) return status;
+  if (base::Status status = Listen(); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
       config_->settings().http_port == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};

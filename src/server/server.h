@@ -147,6 +147,7 @@ class Server final : public engine::Host {
   void ApplyHooks();
   void AccountMemory(size_t allocated);
   base::Status OpenFiles();
+  base::Status Listen();
   // The next byte of the shutdown pipe; false when there is none any more.
   bool ReadRequest(char* byte);
   ShutdownRequest TakeRequest(char byte);

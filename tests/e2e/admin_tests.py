@@ -161,6 +161,21 @@ def slow_entries(server, *arguments):
 
 
 @test()
+def slowlog_has_what_waited(context):
+    for server in (context.start_stock(), context.start()):
+        waiter, client = context.client(server), context.client(server)
+        waiter.call("CLIENT", "SETNAME", "waiter")
+        client.call("CONFIG", "SET", "slowlog-log-slower-than", "0")
+        waiter.send("BLPOP", "l", "0")
+        until(lambda: server.info_field("blocked_clients", "clients") == "1", what="a waiter")
+        client.call("SLOWLOG", "RESET")
+        client.call("RPUSH", "l", "a")
+        eq(waiter.recv(), [b"l", b"a"])
+        entries = [entry for entry in slow_entries(server, "-1") if entry[3][0] == b"BLPOP"]
+        eq([(entry[3], bytes(entry[5])) for entry in entries], [([b"BLPOP", b"l", b"0"], b"waiter")])
+
+
+@test()
 def slowlog(context):
     logs = []
     for server in (context.start_stock(), context.start()):

@@ -43,6 +43,7 @@ def list_fields(context):
             "psub",
             "ssub",
             "multi",
+            "qbuf",
             "user",
             "redir",
             "resp",
@@ -134,11 +135,18 @@ def pause_write(context):
         writer.send("SET", "a", "1")
         check(not writer.waiting(0.2), "%s: a write was not paused" % server.name)
         eq(reader.call("GET", "a"), resp.NIL)
+        counter = context.client(server)
+        counter.send("PFCOUNT", "a")
+        until(
+            lambda: server.info_field("blocked_clients", "clients") == "2",
+            what="the paused clients among the blocked ones of " + server.name,
+        )
         eq(reader.call("MULTI"), resp.OK)
         eq(reader.call("GET", "a"), resp.QUEUED)
         eq(reader.call("EXEC"), [resp.NIL], "a transaction that only reads goes on")
         eq(admin.call("CLIENT", "UNPAUSE"), resp.OK)
         eq(writer.recv(), resp.OK)
+        counter.recv()
         eq(reader.call("GET", "a"), b"1")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import urllib.parse
 
 import resp
-from harness import SLOW, Skip, check, eq, free_port, run_workers, test, until
+from harness import READY, SLOW, Server, Skip, check, eq, free_port, run_workers, test, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JSON = {"Content-Type": "application/json"}
@@ -152,6 +152,30 @@ def where_it_listens(context):
     check(str(server.http_port) in output and "HTTP" in output, output)
     off = context.start()
     check("HTTP  off" in off.log().decode(), "http-port 0")
+
+
+@test()
+def a_taken_port_that_nobody_asked_for(context):
+    """Two servers on one machine differ in their port alone: the second one does without HTTP."""
+    context.sava_only("HTTP is Sava's")
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 7379))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it
+        server = Server(context.options.server, (), context.options.threads)
+        try:
+            line = server.command_line(free_port())
+            at = line.index("--http-port")
+            server.spawn(line[:at] + line[at + 2 :])
+            until(lambda: b"HTTP is off" in server.log(), what="the server to say so")
+            until(lambda: READY in server.log(), what="the server")
+            check(b"7379: Address already in use" in server.log(), "no reason")
+            eq(server.terminate(), 0)
+        finally:
+            server.stop()
+            server.remove_files()
 
 
 @test()

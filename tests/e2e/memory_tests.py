@@ -278,3 +278,18 @@ def lfu_counters(context):
     check(76 <= client.call("OBJECT", "FREQ", "r") <= 77, "RESTORE FREQ")
     reply = client.call("OBJECT", "IDLETIME", "k")
     check(resp.is_error(reply, "ERR An LFU maxmemory policy is selected"), resp.show(reply))
+
+
+@test()
+def memory_is_known_at_once_and_comes_back(context):
+    """Of a huge command: its value, and what was needed to run it."""
+    server = context.start()
+    if server.info_field("allocator_allocated", "memory") == "0":
+        return  # an allocator that does not say
+    before = used(server)
+    client = context.client(server)
+    eq(client.call("SADD", "set", *[str(i) for i in range(100000)]), 100000)
+    full = used(server)
+    check(full > before + 1000000, "used_memory: %d before, %d after" % (before, full))
+    eq(client.call("UNLINK", "set"), 1)
+    until(lambda: used(server) < before + 1000000, what="the memory to come back")

@@ -55,6 +55,37 @@ def key_expired_before_watch_does_not_abort(context):
 
 
 @test()
+def an_expired_key_that_comes_by_swapdb_does_not_abort(context):
+    for server in both(context):
+        client, other = context.client(server), context.client(server)
+        other.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+        try:
+            client.pipeline([("FLUSHALL",), ("SET", "k", "v", "PX", "20")])
+            other.call("SET", "later", "v", "PX", "60")
+            until(lambda: other.call("EXISTS", "later") == 0, what="the end of the later key")
+            client.pipeline([("SELECT", "1"), ("WATCH", "k"), ("SWAPDB", "0", "1")])
+            client.call("MULTI")
+            client.call("PING")
+            eq(client.call("EXEC"), [resp.PONG], server.name)
+        finally:
+            other.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+
+
+@test()
+def smove_of_what_is_there_already_does_not_abort(context):
+    for server in both(context):
+        client, other = context.client(server), context.client(server)
+        client.pipeline([("SADD", "from", "a", "b"), ("SADD", "to", "a"), ("WATCH", "to")])
+        eq(other.call("SMOVE", "from", "to", "a"), 1)
+        client.pipeline([("MULTI",), ("SCARD", "to")])
+        eq(client.call("EXEC"), [1], server.name)
+        client.call("WATCH", "to")
+        eq(other.call("SMOVE", "from", "to", "b"), 1)
+        client.pipeline([("MULTI",), ("SCARD", "to")])
+        eq(client.call("EXEC"), resp.NIL_ARRAY, server.name)
+
+
+@test()
 def disconnection_discards(context):
     for server in both(context):
         client, other = context.client(server), context.client(server)

@@ -116,8 +116,8 @@ struct Lane {
 class Host {
  public:
   virtual ~Host() = default;
-  // FLUSHALL was run by a client. With the gate closed.
-  virtual void FlushedAll() {}
+  // FLUSHALL was run by a client; it will count as so many changes. With the gate closed.
+  virtual void FlushedAll(uint64_t changes) { static_cast<void>(changes); }
 };
 
 class Engine {

@@ -225,7 +225,10 @@ Value EngineContext::FindIn(int db, std::string_view key, Access access) {
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
   if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-    ExpireKey(db, *at.table, entry, at.hash);
+    // While writes are paused it stays where it is.
+    if (access == Access::kWrite || !engine_.paused(true, now_ms_)) {
+      ExpireKey(db, *at.table, entry, at.hash);
+    }
     entry = nullptr;
   }
   const bool counts = access == Access::kRead || access == Access::kReadQuiet;
@@ -726,7 +729,7 @@ int64_t EngineContext::Flush(int db, bool async) {
   }
   if (db < 0 && engine_.snapshot_.active()) engine_.snapshot_.Flushed();
   if (db < 0 && engine_.host_ != nullptr && &lane_ != &engine_.house_lane()) {
-    engine_.host_->FlushedAll();
+    engine_.host_->FlushedAll(static_cast<uint64_t>(removed) + 1);  // as Flushall counts it
   }
   return removed;
 }

@@ -7,6 +7,7 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -78,6 +79,23 @@ void LimitHugePages(bool limit) {
   std::getline(std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled"), modes);
   const bool asked_only = modes.find("[madvise]") != std::string::npos;
   if (!asked_only) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
+base::Status OomScore::Apply(engine::OomScoreAdj mode, int value) {
+  constexpr const char* kPath = "/proc/self/oom_score_adj";
+  const bool on = mode != engine::OomScoreAdj::kNo;
+  if (!on && !before_) return {};
+  if (!before_) {
+    int now = 0;
+    std::ifstream(kPath) >> now;
+    before_ = now;
+  }
+  const int base = mode == engine::OomScoreAdj::kAbsolute ? 0 : *before_;
+  std::ofstream file(kPath);
+  file << std::clamp(on ? base + value : base, -1000, 1000) << std::flush;
+  if (!on) before_.reset();
+  return file ? base::Status()
+              : base::Error{"Failed to set current oom_score_adj. Check server logs."};
 }
 
 void ForgetStartupCode() {

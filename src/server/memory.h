@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+
+#include "base/result.h"
+#include "engine/settings.h"
 
 namespace sava::server {
 
@@ -19,6 +23,16 @@ size_t SystemMemory();
 // Keeps the system from using huge pages where nobody asked for them, or no longer does. Where it
 // would, and cannot be told so, it is told to use none.
 void LimitHugePages(bool limit);
+// What the system is told about whom to end first when memory runs out (oom-score-adj): from the
+// score the process had when this was switched on, or absolute; switched off it has that again.
+class OomScore {
+ public:
+  base::Status Apply(engine::OomScoreAdj mode, int value);
+
+ private:
+  std::optional<int> before_;  // while it is switched on
+};
+
 // Starting runs through much code that is not needed again: its pages leave memory, and those that
 // are needed come back one by one. Code that somebody changed, for breakpoints, stays.
 void ForgetStartupCode();

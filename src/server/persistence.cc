@@ -152,7 +152,7 @@ void Persistence::StartLocked(Activity activity) {
 void Persistence::StartScheduled() {
   if (figures_.rewrite_scheduled) {
     StartLocked(Activity::kRewrite);
-  } else if (figures_.save_scheduled) {
+  } else if (figures_.save_scheduled || figures_.save_after_flush) {
     StartLocked(Activity::kBgsave);
   }
 }
@@ -187,7 +187,12 @@ void Persistence::RunAlone(const std::function<void()>& work) {
 Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
   std::lock_guard lock(mutex_);
   const Activity now = figures_.activity;
-  if (now == Activity::kBgsave || now == Activity::kSave) return Started::kBusySame;
+  if (now == Activity::kBgsave || now == Activity::kSave) {
+    // In Redis a save after FLUSHALL is over before anybody can ask for another.
+    if (!figures_.save_after_flush) return Started::kBusySame;
+    figures_.save_scheduled = true;
+    return Started::kStarted;
+  }
   if (now == Activity::kNone && jobs_.empty() && !in_exec) {
     StartLocked(Activity::kBgsave);
     return Started::kStarted;
@@ -224,14 +229,14 @@ void Persistence::LoadAof(const Waiter& waiter) {
   Push({Activity::kOther, [this] { return LoadAofNow(); }, waiter});
 }
 
-void Persistence::FlushedAll() {
+void Persistence::FlushedAll(uint64_t changes) {
   flushed_.store(true);
   if (engine_.settings().save_rules.empty()) return;
   // As Redis does: the old snapshot must not come back after a restart. One that is being written
   // is given up, or has the old data, so another has to follow.
-  if (StartSave(true, true) != Started::kBusySame) return;
   std::lock_guard lock(mutex_);
-  figures_.save_scheduled = true;
+  figures_.save_after_flush = true;
+  figures_.dirty_at_flush = engine_.Dirty() + changes;
 }
 
 void Persistence::GiveUp() {
@@ -246,7 +251,8 @@ Persistence::Figures Persistence::figures() const {
 
 uint64_t Persistence::Changes() const {
   const uint64_t dirty = engine_.Dirty();
-  const uint64_t before = figures().dirty_at_save;
+  const Figures now = figures();
+  const uint64_t before = now.save_after_flush ? now.dirty_at_flush : now.dirty_at_save;
   return dirty > before ? dirty - before : 0;
 }
 
@@ -372,9 +378,12 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
       figures_.last_save_ok = true;
       figures_.dirty_at_save = cut.dirty;
       ++figures_.saves;
+      if (cut.dirty >= figures_.dirty_at_flush) figures_.save_after_flush = false;
     } else if (!aborted && background) {
       figures_.last_save_ok = false;
     }
+    // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
+    if (!status && !aborted) figures_.save_after_flush = false;
     save_failed_.store(!figures_.last_save_ok);
   }
   UpdateRefusal();

@@ -48,6 +48,7 @@ class Persistence {
     Activity activity = Activity::kNone;
     int64_t activity_since_s = 0;
     bool save_scheduled = false;
+    bool save_after_flush = false;  // FLUSHALL wants one, or it is under way
     bool rewrite_scheduled = false;
     int64_t last_save_s = 0;
     int64_t last_save_try_s = 0;
@@ -55,6 +56,7 @@ class Persistence {
     bool last_save_ok = true;
     uint64_t saves = 0;
     uint64_t dirty_at_save = 0;
+    uint64_t dirty_at_flush = 0;
     int64_t last_save_images = 0;
     int64_t last_rewrite_seconds = -1;
     bool last_rewrite_ok = true;
@@ -114,8 +116,8 @@ class Persistence {
 
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
-  // FLUSHALL was run. REQUIRES: the gate is closed.
-  void FlushedAll();
+  // FLUSHALL was run; it will count as so many changes. REQUIRES: the gate is closed.
+  void FlushedAll(uint64_t changes);
   // Settings have changed. REQUIRES: the gate is closed.
   base::Status SettingsChanged(const engine::Settings& now);
   // stops saving and rewriting soon; from any thread.

@@ -16,7 +16,6 @@
 #include "engine/engine_context.h"
 #include "server/families.h"
 #include "server/loops.h"
-#include "server/memory.h"
 #include "server/persistence.h"
 
 namespace sava::server {
@@ -148,13 +147,17 @@ void Server::ApplyHooks() {
     limits_.Load(now);
     return {};
   });
-  config_->OnChange({"port", "bind"}, [this](const engine::Settings& now) -> base::Status {
-    if (loops_ == nullptr) return {};
-    if (base::Status status = loops_->Listen(now); !status) {
-      return base::Error{"Unable to listen on this port. Check server logs. (" + status.error() +
-                         ")"};
-    }
-    return {};
+  const auto listen_again = [this](std::string_view trouble) {
+    return [this, trouble](const engine::Settings& now) -> base::Status {
+      if (loops_ == nullptr) return {};
+      const base::Status status = loops_->Listen(now);
+      return status ? status : base::Error{fmt::format("{} ({})", trouble, status.error())};
+    };
+  };
+  config_->OnChange({"port"}, listen_again("Unable to listen on this port. Check server logs."));
+  config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
+  config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const engine::Settings& now) {
+    return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
   });
   config_->OnChange({"dir"}, [](const engine::Settings& now) -> base::Status {
     if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
@@ -231,6 +234,12 @@ base::Status Server::Open() {
   engine_->limiter().Configure(config_->settings());
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   LimitHugePages(config_->settings().disable_thp);
+  const engine::Settings& settings = config_->settings();
+  if (const base::Status status =
+          oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[0]);
+      !status) {
+    spdlog::warn("oom-score-adj: the system refuses the score");
+  }
   loops_ = std::make_unique<Loops>(this);
   if (base::Status status = Listen(); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
@@ -381,7 +390,7 @@ bool Server::AbortShutdown() {
   return true;
 }
 
-void Server::FlushedAll() { persistence_->FlushedAll(); }
+void Server::FlushedAll(uint64_t changes) { persistence_->FlushedAll(changes); }
 
 void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
   for (auto& lane : engine_->lanes()) {

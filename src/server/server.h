@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "server/acl_log.h"
 #include "server/config.h"
+#include "server/memory.h"
 
 namespace sava::server {
 
@@ -99,7 +100,7 @@ class Server final : public engine::Host {
   bool ending() const { return ending_.load(std::memory_order_relaxed); }
 
   Persistence& persistence() { return *persistence_; }
-  void FlushedAll() override;
+  void FlushedAll(uint64_t changes) override;
 
   // Every connected client. REQUIRES: gate closed.
   void ForEachClient(const std::function<void(engine::Client&)>& visit);
@@ -164,6 +165,7 @@ class Server final : public engine::Host {
   std::string run_id_;
   std::string executable_;
   std::atomic<size_t> client_count_{0};
+  OomScore oom_score_;
   std::atomic<size_t> peak_memory_{0};
   size_t startup_memory_ = 0;
   std::atomic<bool> shutting_down_{false};

@@ -161,6 +161,30 @@ def slow_entries(server, *arguments):
 
 
 @test()
+def oom_score(context):
+    for server in (context.start_stock(), context.start()):
+
+        def score():
+            with open("/proc/%d/oom_score_adj" % server.process.pid) as file:
+                return int(file.read())
+
+        def config(*words):
+            eq(server.call("CONFIG", "SET", *words), resp.OK, server.name)
+
+        base = score()
+        config("oom-score-adj-values", "10 20 30")
+        eq(score(), base, "switched off")
+        config("oom-score-adj", "yes")
+        eq(score(), base + 10)
+        config("oom-score-adj-values", "15 20 30")
+        eq(score(), base + 15)
+        config("oom-score-adj-values", str(base + 7) + " 0 0", "oom-score-adj", "absolute")
+        eq(score(), base + 7)
+        config("oom-score-adj", "no")
+        eq(score(), base, "as it was")
+
+
+@test()
 def slowlog_has_what_waited(context):
     for server in (context.start_stock(), context.start()):
         waiter, client = context.client(server), context.client(server)
@@ -172,7 +196,8 @@ def slowlog_has_what_waited(context):
         client.call("RPUSH", "l", "a")
         eq(waiter.recv(), [b"l", b"a"])
         entries = [entry for entry in slow_entries(server, "-1") if entry[3][0] == b"BLPOP"]
-        eq([(entry[3], bytes(entry[5])) for entry in entries], [([b"BLPOP", b"l", b"0"], b"waiter")])
+        eq([entry[3] for entry in entries], [[b"BLPOP", b"l", b"0"]], server.name)
+        eq(bytes(entries[0][5]), b"waiter", server.name)
 
 
 @test()

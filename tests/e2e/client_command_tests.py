@@ -151,6 +151,20 @@ def pause_write(context):
 
 
 @test()
+def keys_stay_while_writes_are_paused(context):
+    for server in (context.start_stock(), context.start()):
+        client = context.client(server)
+        client.call("MULTI")
+        client.pipeline([("SET", "a", "1", "PX", "10"), ("CLIENT", "PAUSE", "50000", "WRITE")])
+        eq(client.call("EXEC"), [resp.OK, resp.OK])
+        until(lambda: client.call("GET", "a") == resp.NIL, what="the end of the key")
+        eq(server.info_field("expired_keys", "stats"), "0", server.name)
+        eq(client.call("CLIENT", "UNPAUSE"), resp.OK)
+        eq(client.call("GET", "a"), resp.NIL)
+        eq(server.info_field("expired_keys", "stats"), "1", server.name)
+
+
+@test()
 def pause_all(context):
     for server in (context.stock, context.sut):
         admin, other = context.client(server), context.client(server)

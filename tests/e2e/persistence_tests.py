@@ -120,6 +120,25 @@ def digest(server):
 
 
 @test()
+def flushall_and_then_save(context):
+    """The save that FLUSHALL asks for is in nobody's way, and counts as one."""
+    for server in (context.start_stock(), context.start()):
+        client = context.client(server)
+        client.call("CONFIG", "SET", "save", "3600 1000000")
+        for command, answer in (("SAVE", b"OK"), ("BGSAVE", b"Background saving started")) * 3:
+            client.pipeline([("SET", "a", "1"), ("FLUSHALL",)])
+            eq(server.info_field("rdb_changes_since_last_save", "persistence"), "0", server.name)
+            client.call("SET", "a", "2")
+            eq(client.call(command), resp.Status(answer), server.name)
+            until(
+                lambda: server.info_field("rdb_bgsave_in_progress", "persistence") == "0",
+                what="the end of the save",
+            )
+            eq(server.info_field("rdb_changes_since_last_save", "persistence"), "0", server.name)
+            check(os.path.getsize(os.path.join(server.dir, "dump.rdb")) > 0, "no dump")
+
+
+@test()
 def save_and_lastsave(context):
     for server in both(context, *NO_SAVE, *NO_LOG):
         first = server.call("LASTSAVE")

@@ -268,7 +268,7 @@ TEST(Persistence, SavesByRuleAndAfterFlushall) {
     return kept.persistence->figures().saves == 1;
   }));
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
-  kept.engine->Exclusively(kept.lane(), [&] { kept.persistence->FlushedAll(); });
+  kept.engine->Exclusively(kept.lane(), [&] { kept.persistence->FlushedAll(0); });
   EXPECT_TRUE(Until([&] {
     kept.persistence->Tick();
     return kept.persistence->figures().saves == 2;

@@ -63,7 +63,7 @@ class PagePool {
     Bits bare{};  // free, and given back or never touched
     size_t idle_count = 0;
     size_t bare_count = 0;
-    size_t row = 0;  // no more free pages stand in a row
+    size_t row = 0;  // at most so many free pages stand in a row
   };
 
   // ---- mutex_ is held ----
@@ -79,7 +79,7 @@ class PagePool {
   std::mutex mutex_;  // all below; the counts are read without it
   std::map<char*, Region> regions_;
   std::set<char*> open_;                     // regions with a free page
-  std::set<std::pair<size_t, char*>> rows_;  // the same, by Region::row
+  std::set<std::pair<size_t, char*>> rows_;  // all regions, by Region::row
   char* spare_ = nullptr;                    // the region that is kept although no page is taken
   char* trimmed_ = nullptr;  // where Trim stopped: it goes from the last region to the first
   std::atomic<size_t> regions_count_{0};

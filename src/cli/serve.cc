@@ -122,8 +122,8 @@ void Banner(server::Server& server) {
   spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion,
                base::kRedisVersion, server.thread_count(), getpid());
   spdlog::info("RESP  {}", addresses);
-  spdlog::info("HTTP  {}", settings.http_port == 0
-                               ? "off (http-port 0)"
+  spdlog::info("HTTP  {}", server.http_port() == 0
+                               ? fmt::format("off (http-port {})", settings.http_port)
                                : list(settings.http_bind, settings.http_port, "http://"));
   spdlog::info("Data  {} ({})", where == nullptr ? settings.dir : where, HowKept(settings));
   spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);

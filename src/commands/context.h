@@ -228,6 +228,8 @@ class Context {
   }
   virtual int64_t max_string_size() const = 0;  // proto-max-bulk-len
   virtual bool lfu_policy() const = 0;
+  // DEBUG SET-SKIP-CHECKSUM-VALIDATION.
+  virtual bool skips_checksums() const { return false; }
   // Whether a deletion shall free in the background (lazyfree-lazy-user-del and the like).
   virtual bool lazy_user_del() const = 0;
   virtual bool lazy_user_flush() const = 0;

@@ -111,7 +111,8 @@ void Restore(Context& context) {
   if (!context.IntArg(2, &ttl)) return;
   if (ttl < 0) return context.Error("ERR Invalid TTL value, must be >= 0");
   std::string_view body;
-  if (!types::OpenDump(payload, &body)) return context.Error(errors::kBadPayload);
+  if (!types::OpenDump(payload, &body, !context.skips_checksums()))
+    return context.Error(errors::kBadPayload);
   Restored restored;
   if (!Load(context, body, &restored)) return context.Error(errors::kBadData);
 

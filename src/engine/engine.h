@@ -244,6 +244,7 @@ class Engine {
   void set_host(Host* host) { host_ = host; }
   std::atomic<int>& monitors() { return monitors_; }
   std::atomic<bool>& active_expire() { return active_expire_; }
+  std::atomic<bool>& skip_checksums() { return skip_checksums_; }
   // Number of changes since start (INFO's rdb_changes_since_last_save until snapshots exist).
   uint64_t Dirty() const;
   template <typename Field>
@@ -381,6 +382,7 @@ class Engine {
   std::atomic<bool> pause_writes_only_{false};
   std::atomic<int> monitors_{0};
   std::atomic<bool> active_expire_{true};
+  std::atomic<bool> skip_checksums_{false};
   const double nanos_per_tick_;
 };
 

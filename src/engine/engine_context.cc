@@ -615,7 +615,9 @@ bool EngineContext::RandomKey(std::string* key) {
     bool found = false;
     if (entry != nullptr) {
       if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-        ExpireKey(db_, *table, entry, keyspace.Hash(entry->key()));
+        if (!engine_.paused(true, now_ms_)) {
+          ExpireKey(db_, *table, entry, keyspace.Hash(entry->key()));
+        }
       } else {
         *key = entry->key();
         found = true;
@@ -642,7 +644,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
         order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {
           --left;
           if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-            expired.emplace_back(entry->key());
+            if (!engine_.paused(true, now_ms_)) expired.emplace_back(entry->key());
             return;
           }
           visit(entry->key(), entry->kind() == keyspace::Kind::kObject
@@ -683,27 +685,20 @@ void EngineContext::ForEachKey(const std::function<void(std::string_view)>& visi
 void EngineContext::TouchAllWatched(int db, int other_db) {
   Keyspace& keyspace = engine_.keyspace_;
   const int64_t now = lane_.now_ms;
-  const auto live = [&](int in, size_t stripe, std::string_view key, bool* expired) {
-    *expired = false;
-    if (in < 0) return false;
-    const Table* table = keyspace.table(in, stripe);
-    Entry* entry = table == nullptr ? nullptr : table->Find(keyspace.Hash(key), key);
-    if (entry == nullptr) return false;
-    *expired = entry->has(keyspace::kHasExpiry) && entry->expire_at() < now;
-    return true;
+  const auto find = [&](int in, size_t stripe, std::string_view key) -> const Entry* {
+    const Table* table = in < 0 ? nullptr : keyspace.table(in, stripe);
+    return table == nullptr ? nullptr : table->Find(keyspace.Hash(key), key);
   };
   for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
     keyspace::WatchMap& watches = keyspace.stripe(stripe).watches;
     if (watches.empty()) continue;
     watches.ForEach(db, [&](std::string_view key, keyspace::Watcher* watcher, bool* was_expired) {
-      bool gone;
-      bool coming;
-      const bool here = live(db, stripe, key, &gone);
-      const bool there = live(other_db, stripe, key, &coming);
-      // Missing or expired before and after is no change.
-      const bool before = here && !gone && !*was_expired;
-      const bool after = there && !coming;
-      *was_expired = there && coming;
+      // What had expired when it was watched was missing, and so is what comes expired.
+      const bool before = find(db, stripe, key) != nullptr && !*was_expired;
+      const Entry* coming = find(other_db, stripe, key);
+      *was_expired =
+          coming != nullptr && coming->has(keyspace::kHasExpiry) && coming->expire_at() < now;
+      const bool after = coming != nullptr && !*was_expired;
       if (before || after) watcher->dirty.store(true, std::memory_order_release);
     });
   }
@@ -811,6 +806,10 @@ int64_t EngineContext::max_string_size() const {
 const types::CollectionLimits& EngineContext::collection_limits() const {
   return *engine_.settings_;
 }
+bool EngineContext::skips_checksums() const {
+  return engine_.skip_checksums().load(std::memory_order_relaxed);
+}
+
 bool EngineContext::lfu_policy() const { return UsesLfu(engine_.settings_->maxmemory_policy); }
 bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
 bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }

@@ -98,6 +98,7 @@ class EngineContext final : public commands::Context {
   int64_t max_string_size() const override;
   const types::CollectionLimits& collection_limits() const override;
   bool lfu_policy() const override;
+  bool skips_checksums() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;
   uint64_t Random() override { return lane_.rng.Next(); }

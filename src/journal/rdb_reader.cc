@@ -24,8 +24,9 @@ std::string Damaged(std::string_view key, uint8_t rdb_type) {
   if (rdb_type == types::kRdbString) {
     return fmt::format("key {}: its string is damaged or cut off", ShownKey(key));
   }
-  return fmt::format("key {}: its value of RDB type {} ({}) is damaged or cut off", ShownKey(key),
-                     rdb_type, RdbTypeName(rdb_type));
+  return fmt::format(
+      "key {}: its value of RDB type {} ({}) is damaged or cut off: integrity check failed",
+      ShownKey(key), rdb_type, RdbTypeName(rdb_type));
 }
 
 class RdbFile {
@@ -293,8 +294,9 @@ bool RdbFile::End() {
     if (verify_ && expected != 0) {
       crc_ = base::Crc64(crc_, file_.substr(summed_, at - summed_));
       if (crc_ != expected) {
-        return Fail(fmt::format("the checksum is wrong: it says {:016x}, the bytes give {:016x}",
-                                expected, crc_));
+        return Fail(
+            fmt::format("CRC error, the checksum is wrong: it says {:016x}, the bytes give {:016x}",
+                        expected, crc_));
       }
       end_.checked = true;
     }

@@ -82,6 +82,12 @@ void SetActiveExpire(Context& ctx) {
   ctx.reply().Ok();
 }
 
+void SkipChecksums(Context& ctx) {
+  const bool skip = atoi(std::string(ctx.arg(2)).c_str()) != 0;
+  EngineContext::Of(ctx).engine().skip_checksums().store(skip, std::memory_order_relaxed);
+  ctx.reply().Ok();
+}
+
 void Digest(Context& ctx) {
   const keyspace::Keyspace& keyspace = EngineContext::Of(ctx).engine().keyspace();
   ctx.reply().Simple(KeyspaceDigest(keyspace, ctx.now_ms()).Hex());
@@ -286,6 +292,8 @@ constexpr Subcommand kSubcommands[] = {
      "emptying the databases first."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
      "Switches the removal of expired keys that nobody asks for off or on."},
+    {"SET-SKIP-CHECKSUM-VALIDATION", 3, 3, SkipChecksums, false, "<0|1>",
+     "Switches the comparison of checksums, of RDB files and of RESTORE, off or on."},
     {"SLEEP", 3, 3, Sleep, true, "<seconds>", "Makes the whole server wait; fractions are fine."},
     {"STRINGMATCH-LEN", 4, 4, StringmatchLen, false, "<pattern> <string>",
      "Tells whether a pattern matches a text."},

@@ -70,7 +70,7 @@ void ServerSection(Writer& out) {
   out.Field("process_supervised", SupervisedName(settings.supervised));
   out.Field("run_id", out.server.run_id());
   out.Field("tcp_port", settings.port);
-  out.Field("http_port", settings.http_port);
+  out.Field("http_port", out.server.http_port());
   out.Field("server_time_usec", out.engine.clock().WallMicros());
   out.Field("uptime_in_seconds", up);
   out.Field("uptime_in_days", up / 86400);

@@ -118,7 +118,7 @@ base::Status Loops::Listen(const engine::Settings& settings) {
     if (base::Status status = want(entry, settings.port, false); !status) return status;
   }
   for (const std::string& entry : settings.http_bind) {
-    if (settings.http_port == 0) break;
+    if (settings.http_port == 0 || !http_) break;
     if (base::Status status = want(entry, settings.http_port, true); !status) return status;
   }
   if (!settings.unixsocket.empty()) {

@@ -19,6 +19,9 @@ class Loops {
 
   // Opens the listening sockets of the settings; closes the earlier ones when all could be opened.
   base::Status Listen(const engine::Settings& settings);
+  // From now on none is opened for HTTP.
+  void WithoutHttp() { http_ = false; }
+  bool http() const { return http_; }
   void Start();
   // Stops taking connections, which wait meanwhile, and lets HTTP requests that have begun end.
   void Drain();
@@ -41,6 +44,7 @@ class Loops {
   Server& server_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  bool http_ = true;
   std::vector<std::unique_ptr<Listener>> retired_;
   std::vector<std::string> addresses_;
   std::string unix_path_;

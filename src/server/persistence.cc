@@ -144,6 +144,7 @@ void Persistence::StartLocked(Activity activity) {
   bool& scheduled =
       activity == Activity::kBgsave ? figures_.save_scheduled : figures_.rewrite_scheduled;
   scheduled = false;
+  figures_.saving_after_flush = false;
   jobs_.push_back(JobOf(activity));
   wake_.notify_all();
 }
@@ -152,8 +153,11 @@ void Persistence::StartLocked(Activity activity) {
 void Persistence::StartScheduled() {
   if (figures_.rewrite_scheduled) {
     StartLocked(Activity::kRewrite);
-  } else if (figures_.save_scheduled || figures_.save_after_flush) {
+  } else if (figures_.save_scheduled) {
     StartLocked(Activity::kBgsave);
+  } else if (figures_.save_after_flush && !giving_up_.load()) {
+    StartLocked(Activity::kBgsave);
+    figures_.saving_after_flush = true;
   }
 }
 
@@ -189,7 +193,7 @@ Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
   const Activity now = figures_.activity;
   if (now == Activity::kBgsave || now == Activity::kSave) {
     // In Redis a save after FLUSHALL is over before anybody can ask for another.
-    if (!figures_.save_after_flush) return Started::kBusySame;
+    if (!figures_.saving_after_flush) return Started::kBusySame;
     figures_.save_scheduled = true;
     return Started::kStarted;
   }

@@ -48,7 +48,8 @@ class Persistence {
     Activity activity = Activity::kNone;
     int64_t activity_since_s = 0;
     bool save_scheduled = false;
-    bool save_after_flush = false;  // FLUSHALL wants one, or it is under way
+    bool save_after_flush = false;    // FLUSHALL wants one, or it is under way
+    bool saving_after_flush = false;  // what is under way is that, and nobody else asked for it
     bool rewrite_scheduled = false;
     int64_t last_save_s = 0;
     int64_t last_save_try_s = 0;
@@ -122,6 +123,8 @@ class Persistence {
   base::Status SettingsChanged(const engine::Settings& now);
   // stops saving and rewriting soon; from any thread.
   void GiveUp();
+  // After GiveUp, when the server goes on.
+  void GoOn() { giving_up_.store(false); }
 
   Figures figures() const;
   // Inside the gate.

@@ -19,7 +19,7 @@ bool InExec(Context& ctx) { return EngineContext::Of(ctx).client().has(engine::k
 void Save(Context& ctx) {
   Persistence& persistence = Server::Of(ctx).persistence();
   const Persistence::Figures now = persistence.figures();
-  if (now.activity == Persistence::Activity::kBgsave && !now.save_after_flush) {
+  if (now.activity == Persistence::Activity::kBgsave && !now.saving_after_flush) {
     return ctx.Error("ERR Background save already in progress");
   }
   const engine::Client& client = BlockForReply(ctx);

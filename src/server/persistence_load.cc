@@ -80,7 +80,7 @@ std::string Persistence::ProgressLine() const {
 engine::LoadOptions Persistence::OptionsFor(const engine::Settings& settings, bool exclusive) {
   engine::LoadOptions options;
   options.exclusive = exclusive;
-  options.verify_checksum = settings.rdbchecksum;
+  options.verify_checksum = settings.rdbchecksum && !engine_.skip_checksums().load();
   options.progress = &progress_;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;

@@ -183,7 +183,6 @@ void Server::ApplyHooks() {
   });
 }
 
-// The machine may allow fewer open files than maxclients needs: serve those it allows.
 // Nobody may have asked for HTTP; then it is no reason not to start that another server has its
 // port.
 base::Status Server::Listen() {
@@ -192,12 +191,15 @@ base::Status Server::Listen() {
     return status;
   }
   const std::string reason = status.error();
-  config_->settings().http_port = 0;
+  loops_->WithoutHttp();
   status = loops_->Listen(config_->settings());
   if (status) spdlog::warn("HTTP is off: {}", reason);
   return status;
 }
 
+int64_t Server::http_port() const { return loops_->http() ? config_->settings().http_port : 0; }
+
+// The machine may allow fewer open files than maxclients needs: serve those it allows.
 base::Status Server::OpenFiles() {
   engine::Settings& settings = config_->settings();
   rlimit files{};
@@ -242,8 +244,7 @@ base::Status Server::Open() {
   }
   loops_ = std::make_unique<Loops>(this);
   if (base::Status status = Listen(); !status) return status;
-  if (config_->settings().port == 0 && config_->settings().unixsocket.empty() &&
-      config_->settings().http_port == 0) {
+  if (config_->settings().port == 0 && config_->settings().unixsocket.empty() && http_port() == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};
   }
   signal_pipe.store(shutdown_pipe_[1]);
@@ -347,6 +348,7 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   if (paused_until != 0) engine_->Pause(paused_until, paused_writes);
   persistence_->RunAlone([this] { loops_->EndDrain(); });
   shutting_down_.store(false);
+  persistence_->GoOn();
   return false;
 }
 

@@ -118,6 +118,8 @@ class Server final : public engine::Host {
 
   int64_t start_unix_ms() const { return start_unix_ms_; }
   const std::string& run_id() const { return run_id_; }
+  // 0: none.
+  int64_t http_port() const;
   size_t thread_count() const { return threads_; }
   const std::string& executable() const { return executable_; }
   void set_executable(std::string path) { executable_ = std::move(path); }

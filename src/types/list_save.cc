@@ -122,7 +122,8 @@ bool List::LoadNode(uint8_t rdb_type, Reader& in) {
     const uint64_t container = in.Length();
     const std::string_view bytes = in.StringView(&scratch);
     if (!in.ok()) return false;
-    if (container == kPlainNode) return append({.text = bytes});
+    // As in Redis: a node of its own is for what is large.
+    if (container == kPlainNode) return !bytes.empty() && append({.text = bytes});
     return container == kPackedNode && ForEachListpack(bytes, append);
   }
   const std::string_view bytes = in.StringView(&scratch);

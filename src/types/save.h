@@ -166,7 +166,8 @@ class Reader {
 
 // A DUMP payload is a type byte and a value, sealed with version and checksum.
 void SealDump(std::string* body);
-// The type byte and the value; false when the payload is newer than we know or damaged.
-bool OpenDump(std::string_view payload, std::string_view* body);
+// The type byte and the value; false when the payload is newer than we know or damaged. `verify`:
+// whether the checksum is compared.
+bool OpenDump(std::string_view payload, std::string_view* body, bool verify = true);
 
 }  // namespace sava::types

@@ -116,6 +116,18 @@ def every_damaged_byte_is_seen(context):
 
 
 @test()
+def checksums_can_be_left_out(context):
+    for server in (context.start_stock(), context.start()):
+        bad = payload(b"\x00\x03abc")[:-8] + b"checksum"
+        eq(server.call("RESTORE", "k", "0", bad), WRONG, server.name)
+        eq(server.call("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "1"), resp.OK, server.name)
+        eq(server.call("RESTORE", "k", "0", bad), resp.OK, server.name)
+        eq(server.call("GET", "k"), b"abc")
+        eq(server.call("DEBUG", "SET-SKIP-CHECKSUM-VALIDATION", "0"), resp.OK, server.name)
+        eq(server.call("RESTORE", "m", "0", bad), WRONG, server.name)
+
+
+@test()
 def a_refused_payload_changes_nothing(context):
     for server in (context.stock, context.sut):
         client = context.client(server)

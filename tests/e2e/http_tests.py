@@ -159,6 +159,7 @@ def a_taken_port_that_nobody_asked_for(context):
     """Two servers on one machine differ in their port alone: the second one does without HTTP."""
     context.sava_only("HTTP is Sava's")
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             taken.bind(("127.0.0.1", 7379))
             taken.listen()
@@ -172,6 +173,7 @@ def a_taken_port_that_nobody_asked_for(context):
             until(lambda: b"HTTP is off" in server.log(), what="the server to say so")
             until(lambda: READY in server.log(), what="the server")
             check(b"7379: Address already in use" in server.log(), "no reason")
+            check(b"HTTP  off" in server.log(), "not in the banner")
             eq(server.terminate(), 0)
         finally:
             server.stop()

@@ -72,6 +72,26 @@ def an_expired_key_that_comes_by_swapdb_does_not_abort(context):
 
 
 @test()
+def a_watched_key_that_expires_before_swapdb_or_flushall_aborts(context):
+    for server in both(context):
+        for change in (("SWAPDB", "0", "1"), ("FLUSHALL",)):
+            client, other = context.client(server), context.client(server)
+            other.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+            try:
+                other.pipeline([("FLUSHALL",), ("SELECT", "1"), ("SET", "k", "v", "PX", "10")])
+                other.pipeline([("SELECT", "0"), ("SET", "k", "v", "PX", "400")])
+                client.call("WATCH", "k")
+                other.call("SET", "later", "v", "PX", "500")
+                until(lambda: other.call("EXISTS", "later") == 0, what="the end of the later key")
+                other.call(*change)
+                client.call("MULTI")
+                client.call("PING")
+                eq(client.call("EXEC"), resp.NIL_ARRAY, server.name + " " + change[0])
+            finally:
+                other.call("DEBUG", "SET-ACTIVE-EXPIRE", "1")
+
+
+@test()
 def smove_of_what_is_there_already_does_not_abort(context):
     for server in both(context):
         client, other = context.client(server), context.client(server)

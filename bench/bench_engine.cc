@@ -1,6 +1,6 @@
 // The engine without sockets: how it scales from one thread to two, locks and journal tickets on.
 //
-//   sava_bench_engine [--json] [--seconds S] [--keys N]
+//   sava_bench_engine [--json] [--seconds S] [--keys N] [--only ROW]
 //
 // Each thread is a lane that runs batches of 16 commands, as the server does. Rows: GET/SET 90/10,
 // SET only, one hot key. Threads run the same number of commands each; the figure is million
@@ -66,6 +66,7 @@ struct Settings {
   double seconds = 1.0;
   size_t keys = 1000000;
   bool json = false;
+  std::string only;  // empty: all rows
 };
 
 std::string KeyName(uint64_t n) { return fmt::format("key:{:012}", n); }
@@ -189,6 +190,7 @@ void Measure(const Settings& settings) {
   workers[0]->Fill(0, settings.keys);
   std::string rows;
   for (const Row& row : kRows) {
+    if (!settings.only.empty() && settings.only != row.name) continue;
     // Sized so that one measurement takes about the wanted time, then interleaved.
     const double probe = Mops(workers, 1, row.work, 20000);
     const auto batches = static_cast<size_t>(probe * 1e6 * settings.seconds / 12 / kBatch) + 1;
@@ -224,8 +226,11 @@ int main(int argc, char** argv) {
       settings.seconds = atof(argv[++i]);
     } else if (strcmp(argv[i], "--keys") == 0 && i + 1 < argc) {
       settings.keys = strtoull(argv[++i], nullptr, 10);
+    } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
+      settings.only = argv[++i];
     } else {
-      fmt::print(stderr, "usage: sava_bench_engine [--json] [--seconds S] [--keys N]\n");
+      fmt::print(stderr,
+                 "usage: sava_bench_engine [--json] [--seconds S] [--keys N] [--only ROW]\n");
       return 2;
     }
   }

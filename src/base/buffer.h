@@ -40,6 +40,14 @@ class Buffer {
     memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     size_ += bytes.size();
   }
+  // Drops everything; memory is kept up to so much.
+  void Clear(size_t keep) {
+    size_ = 0;
+    if (capacity_ <= keep) return;
+    free(data_);
+    data_ = nullptr;
+    capacity_ = 0;
+  }
   // Drops n bytes at the front; an emptied buffer gives its memory back.
   void Consume(size_t n) {
     if (n == 0) return;

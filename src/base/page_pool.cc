@@ -58,6 +58,7 @@ Bits Either(Bits bits, const Bits& others) {
 
 PagePool::~PagePool() {
   for (const auto& [base, region] : regions_) free(base);
+  for (char* const base : ready_) free(base);
 }
 
 PagePool& PagePool::Shared() {
@@ -65,9 +66,24 @@ PagePool& PagePool::Shared() {
   return *pool;
 }
 
-void PagePool::AddRegion() {
+char* PagePool::NewRegion(bool huge) {
   auto* const base = static_cast<char*>(aligned_alloc(kRegion, kRegion));
   if (base == nullptr) throw std::bad_alloc();
+  // A wish: without huge pages everything works as well, only slower.
+  if (huge) static_cast<void>(madvise(base, kRegion, MADV_HUGEPAGE));
+  return base;
+}
+
+void PagePool::FreeRegion(char* base) {
+  // Who gets these addresses next did not ask for huge pages.
+  static_cast<void>(madvise(base, kRegion, MADV_NOHUGEPAGE));
+  free(base);
+}
+
+void PagePool::AddRegion() {
+  const bool huge = regions_.size() >= kSmallRegions;
+  const bool ready = huge && !ready_.empty();
+  char* const base = ready ? ready_.back() : NewRegion(huge);
   try {
     open_.insert(base);
     rows_.emplace(kPages, base);
@@ -80,18 +96,61 @@ void PagePool::AddRegion() {
   }
   Region& region = regions_.find(base)->second;
   region.row = kPages;
-  if (regions_.size() > kSmallRegions) {
-    // A wish: without huge pages everything works as well, only slower.
-    static_cast<void>(madvise(base, kRegion, MADV_HUGEPAGE));
+  if (huge) {
     region.idle.fill(~uint64_t{0});
     region.idle_count = kPages;
-    idle_.fetch_add(kPages, std::memory_order_relaxed);
   } else {
     region.bare.fill(~uint64_t{0});
     region.bare_count = kPages;
   }
-  free_.fetch_add(kPages, std::memory_order_relaxed);
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
+  if (ready) {
+    ready_.pop_back();
+    return;
+  }
+  if (huge) idle_.fetch_add(kPages, std::memory_order_relaxed);
+  free_.fetch_add(kPages, std::memory_order_relaxed);
+}
+
+// ---- making ready ----
+
+void PagePool::set_helper(std::function<void()> helper) {
+  std::lock_guard lock(mutex_);
+  ready_.reserve(kReady);
+  helper_ = std::move(helper);
+  preparing_ = false;
+}
+
+// Little is left of the regions that there are.
+std::function<void()> PagePool::WantsHelp() {
+  if (preparing_ || !helper_ || regions_.size() < kSmallRegions || ready_.size() >= kReady) {
+    return nullptr;
+  }
+  const size_t open = free_.load(std::memory_order_relaxed) - ready_.size() * kPages;
+  if (open > kPages) return nullptr;
+  preparing_ = true;
+  return helper_;
+}
+
+void PagePool::Prepare() {
+  std::unique_lock lock(mutex_);
+  while (helper_ && ready_.size() < kReady) {
+    lock.unlock();
+    char* base = nullptr;
+    try {
+      base = NewRegion(true);
+    } catch (const std::bad_alloc&) {  // who needs a region will see
+    }
+    if (base != nullptr) {
+      for (size_t at = 0; at < kRegion; at += kPage) static_cast<volatile char*>(base)[at] = 0;
+    }
+    lock.lock();
+    if (base == nullptr) break;
+    ready_.push_back(base);
+    idle_.fetch_add(kPages, std::memory_order_relaxed);
+    free_.fetch_add(kPages, std::memory_order_relaxed);
+  }
+  preparing_ = false;
 }
 
 void PagePool::SetRow(char* base, Region& region, size_t row) {
@@ -132,7 +191,7 @@ char* PagePool::FindPage() {
 
 void* PagePool::Allocate(size_t pages) {
   assert(pages > 0 && pages <= kPages);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   allocated_ = true;
   char* const first = pages == 1 ? FindPage() : FindRow(pages);
   const size_t offset = reinterpret_cast<uintptr_t>(first) % kRegion;
@@ -151,6 +210,10 @@ void* PagePool::Allocate(size_t pages) {
   free_.fetch_sub(pages, std::memory_order_relaxed);
   if (base == spare_) spare_ = nullptr;
   if (region.idle_count + region.bare_count == 0) open_.erase(base);
+  if (const std::function<void()> helper = WantsHelp()) {
+    lock.unlock();
+    helper();
+  }
   return first;
 }
 
@@ -190,14 +253,20 @@ void PagePool::Opened(char* base, const Region& region, std::unique_lock<std::mu
   regions_.erase(base);
   regions_count_.store(regions_.size(), std::memory_order_relaxed);
   lock.unlock();
-  // Who gets these addresses next did not ask for huge pages.
-  static_cast<void>(madvise(base, kRegion, MADV_NOHUGEPAGE));
-  free(base);
+  FreeRegion(base);
 }
 
 size_t PagePool::WorthTrimming() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const bool quiet = !std::exchange(allocated_, false);
+  if (quiet && !ready_.empty()) {
+    const std::vector<char*> ready = std::exchange(ready_, {});
+    idle_.fetch_sub(ready.size() * kPages, std::memory_order_relaxed);
+    free_.fetch_sub(ready.size() * kPages, std::memory_order_relaxed);
+    lock.unlock();
+    for (char* const base : ready) FreeRegion(base);
+    lock.lock();
+  }
   if (idle_.load(std::memory_order_relaxed) > regions_.size() * (kPages / 64) + kPages) {
     return kPages / 32;
   }

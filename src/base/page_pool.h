@@ -7,6 +7,10 @@
 // gives the free pages of regions back to the system; they lose their huge page then. The first
 // 16 MB have none, so that a small data set takes no more than it needs.
 //
+// The first touch of a huge page takes a fraction of a millisecond, and several where a virtual
+// machine gets its memory only then. So while the pool grows a helper makes regions ready ahead of
+// the need, if there is one (set_helper); else whoever touches a region first waits.
+//
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a call.
 #pragma once
@@ -15,10 +19,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace sava::base {
 
@@ -28,6 +34,7 @@ class PagePool {
   static constexpr size_t kRegion = size_t{2} << 20;
   static constexpr size_t kPages = kRegion / kPage;
   static constexpr size_t kSmallRegions = 8;
+  static constexpr size_t kReady = 2;
 
   PagePool() = default;
   PagePool(const PagePool&) = delete;
@@ -43,12 +50,19 @@ class PagePool {
   // What one Allocate gave, with as many pages.
   void Free(void* first, size_t pages = 1);
 
+  // `helper` is called, with no lock of the pool held, when regions are to be made ready: it is to
+  // have Prepare called on another thread soon. An empty one: nobody prepares from now on.
+  void set_helper(std::function<void()> helper);
+  // Makes regions ready until there are kReady, and touches them. Several milliseconds.
+  void Prepare();
+
   // Gives back the free pages of one region of which at least so many are free and take memory.
   // False when none was found among some that were looked at; the next call goes on from there.
   // REQUIRES: least > 0.
   bool Trim(size_t least);
   // What Trim is called with from time to time: 0, not at all, unless much could be given back, or
-  // little while nothing has been allocated since the last call.
+  // little while nothing has been allocated since the last call. Then it also gives back the
+  // regions that were made ready.
   size_t WorthTrimming();
 
   size_t region_count() const { return regions_count_.load(std::memory_order_relaxed); }
@@ -66,8 +80,14 @@ class PagePool {
     size_t row = 0;  // at most so many free pages stand in a row
   };
 
+  // 2 MB, for which the system is asked for a huge page if so wanted.
+  static char* NewRegion(bool huge);
+  static void FreeRegion(char* base);
+
   // ---- mutex_ is held ----
   void AddRegion();
+  // The helper, if it is to be called.
+  std::function<void()> WantsHelp();
   char* FindPage();
   // The first of so many free pages in a row; a region is added when there is no such row.
   char* FindRow(size_t pages);
@@ -82,6 +102,9 @@ class PagePool {
   std::set<std::pair<size_t, char*>> rows_;  // all regions, by Region::row
   char* spare_ = nullptr;                    // the region that is kept although no page is taken
   char* trimmed_ = nullptr;  // where Trim stopped: it goes from the last region to the first
+  std::function<void()> helper_;
+  std::vector<char*> ready_;  // touched, not regions yet; counted as free and idle
+  bool preparing_ = false;    // the helper was called and has not come to its end
   std::atomic<size_t> regions_count_{0};
   std::atomic<size_t> free_{0};
   std::atomic<size_t> idle_{0};

@@ -4,7 +4,11 @@
 
 namespace sava::engine {
 
-Background::Background() : thread_([this] { Work(); }) {}
+Background::Background(const char* name)
+    : thread_([this, name] {
+        pthread_setname_np(pthread_self(), name);
+        Work();
+      }) {}
 
 Background::~Background() {
   {
@@ -30,7 +34,6 @@ void Background::Drain() {
 }
 
 void Background::Work() {
-  pthread_setname_np(pthread_self(), "sava-free");
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });

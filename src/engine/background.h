@@ -1,4 +1,5 @@
-// Background: one thread that frees what would make a loop stall: large values, whole tables.
+// Background: one thread for what would make a loop stall, such as freeing large values and whole
+// tables.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@ namespace sava::engine {
 
 class Background {
  public:
-  Background();
+  explicit Background(const char* name);
   // Finishes what is queued.
   ~Background();
 

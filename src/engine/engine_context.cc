@@ -61,9 +61,8 @@ void EngineContext::End() {
 void EngineContext::EndGroup() {
   in_group_ = false;
   if (record_count_ == 0) return;
-  engine_.journal_.Append(lane_.index, record_count_, record_);
-  record_.clear();
-  if (record_.capacity() > kKeepRecord) record_.shrink_to_fit();
+  lane_.logged = engine_.journal_.Append(lane_.index, record_count_, record_.view()) + 1;
+  record_.Clear(kKeepRecord);
   record_count_ = 0;
 }
 
@@ -119,9 +118,7 @@ void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
   size_t size = 24;
   for (const std::string_view word : words) size += word.size() + 28;
-  const size_t start = record_.size();
-  record_.resize(start + size);
-  char* const begin = record_.data() + start;
+  char* const begin = record_.Reserve(size);
   char* p = begin + 8;
   const auto number = [&p](char mark, size_t value) {
     *p++ = mark;
@@ -141,7 +138,7 @@ void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   const auto bytes = static_cast<uint32_t>(p - begin - 8);
   memcpy(begin, &database, 4);
   memcpy(begin + 4, &bytes, 4);
-  record_.resize(start + 8 + bytes);
+  record_.Grow(8 + bytes);
   ++record_count_;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "commands/context.h"
 #include "engine/engine.h"
 #include "types/type_registry.h"
@@ -176,7 +177,7 @@ class EngineContext final : public commands::Context {
   std::optional<std::string_view> ready_key_;
   std::vector<std::string_view> shown_;  // empty: nothing was redacted
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
-  std::string record_;  // effects of this command or group, encoded for the journal
+  base::Buffer record_;  // effects of this command or group, encoded for the journal
   uint32_t record_count_ = 0;
 };
 

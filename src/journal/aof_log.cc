@@ -73,22 +73,11 @@ void AofLog::Pending::Encode(uint32_t groups, std::string_view effects, bool tim
 }
 
 void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) {
-  bool big = false;
-  {
-    const std::lock_guard lock(pending_.mutex);
-    if (ticket >= pending_.skip_below) {
-      pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
-    }
-    pending_.next_ticket = ticket + 1;
-    pending_.SetMark();
-    big = pending_.bytes.size() >= kBigBuffer;
+  if (ticket >= pending_.skip_below) {
+    pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
   }
-  if (!big) return;
-  {
-    const Lock lock(mutex_);
-    WriteOut();
-  }
-  Tell();
+  pending_.next_ticket = ticket + 1;
+  pending_.SetMark();
 }
 
 void AofLog::Pause() {
@@ -151,7 +140,7 @@ bool AofLog::Take() {
     const size_t size = std::min(pending_.mark, pending_.bytes.size());
     writing_end_ = pending_.mark == Pending::kNoMark ? pending_.next_ticket : pending_.switch_at;
     if (size == 0) {
-      written_end_ = std::max(written_end_, writing_end_);
+      RaiseWritten(writing_end_);
       return false;
     }
     if (size == pending_.bytes.size()) {
@@ -193,7 +182,7 @@ bool AofLog::Write() {
     return false;
   }
   at.good = at.file->size();
-  written_end_ = writing_end_;
+  RaiseWritten(writing_end_);
   writing_.clear();
   if (writing_.capacity() > 4 * kBigBuffer) writing_.shrink_to_fit();
   writing_size_ = 0;
@@ -256,7 +245,9 @@ bool AofLog::SyncFile(Increment& increment, uint64_t ticket, uint64_t size) {
   if (increment.broken || !SyncPrevious(increment)) return false;
   const int64_t began = Micros();
   sync_began_ = began;
+  syncing_ = true;
   const base::Status status = increment.file->Sync();
+  syncing_ = false;
   const int64_t took = Micros() - began;
   sync_micros_ = took;
   if (sync_began_.exchange(0) != 0 && took > kDelayedMicros) delayed_syncs_.fetch_add(1);
@@ -295,6 +286,13 @@ void AofLog::RaiseDurable(uint64_t ticket) {
   if (ticket <= durable_.load(std::memory_order_relaxed)) return;
   durable_.store(ticket, std::memory_order_release);
   told_ = false;
+}
+
+// REQUIRES: mutex_.
+void AofLog::RaiseWritten(uint64_t ticket) {
+  if (ticket <= written_end_.load(std::memory_order_relaxed)) return;
+  written_end_.store(ticket, std::memory_order_release);
+  if (!always()) told_ = false;
 }
 
 void AofLog::Broken(Increment& increment, const std::string& error) {

@@ -2,8 +2,9 @@
 // that names them. As the journal's sink it gets records in ticket order on the journal's thread,
 // inserts SELECT and MULTI/EXEC, writes and, as the policy says, syncs.
 //
-// What a crash may take: kAlways nothing below durable(); kEverysec what was written in the last
-// second or two; kNo what the system has not written yet.
+// What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
+// last second or two; kNo what the system has not written yet. The end of the process takes nothing
+// below kept().
 //
 // Trouble: bytes that could not be written are truncated away, kept and tried again about every
 // tenth of a second. After a failed sync nothing can be known of the file: state() is kNeedsBase
@@ -19,8 +20,9 @@
 // increment after SwitchAt is not named by the manifest until FinishRewrite, and nothing becomes
 // durable until then.
 //
-// Thread safety: Record and Pause on the journal's thread; PrepareSwitch, SwitchAt, TemporaryBase,
-// FinishRewrite and AbortRewrite on one thread at a time; everything else from any thread.
+// Thread safety: Record and Pause on one thread at a time (the journal's lock); PrepareSwitch,
+// SwitchAt, TemporaryBase, FinishRewrite and AbortRewrite on one thread at a time; everything else
+// from any thread.
 #pragma once
 
 #include <atomic>
@@ -95,6 +97,16 @@ class AofLog final : public Sink {
   // Every ticket below it is on disk. With kEverysec it advances with each sync, with kNo never
   // by itself (WAITAOF).
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
+  // Every ticket below it is where the policy wants it before an answer may leave: on disk
+  // (kAlways), or written to its file. In trouble (state()) only kAlways keeps answers waiting.
+  uint64_t kept() const {
+    if (always()) return durable();
+    return state() == State::kGood ? written_end_.load(std::memory_order_acquire) : UINT64_MAX;
+  }
+  bool always() const { return policy_.load(std::memory_order_relaxed) == Policy::kAlways; }
+  // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
+  // in it, and no sync is under way that a write might have to wait for.
+  bool quick() const { return !always() && !syncing_.load(std::memory_order_relaxed); }
   // Asks for a sync soon (at the next Pause), whatever the policy (WAITAOF, shutdown).
   void RequestSync();
   State state() const {
@@ -108,6 +120,9 @@ class AofLog final : public Sink {
   uint64_t buffered() const;   // bytes not written yet
   uint64_t delayed_syncs() const;
 
+  void BeginRun() override { pending_.mutex.lock(); }
+  void EndRun() override { pending_.mutex.unlock(); }
+  // REQUIRES: within a run, after which a Pause follows before there is much more.
   void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
   void Pause() override;
   std::chrono::microseconds Patience() const override;
@@ -134,7 +149,7 @@ class AofLog final : public Sink {
     std::atomic<uint64_t> synced_size{0};
   };
 
-  // What Record adds to. Its mutex is a leaf, held for moments.
+  // What Record adds to. Its mutex is a leaf, held for moments or one run of records.
   struct Pending {
     static constexpr size_t kNoMark = SIZE_MAX;
     mutable std::mutex mutex;
@@ -190,6 +205,7 @@ class AofLog final : public Sink {
   bool SyncFile(Increment& increment, uint64_t ticket, uint64_t size);
   bool SyncPrevious(Increment& increment);
   void RaiseDurable(uint64_t ticket);
+  void RaiseWritten(uint64_t ticket);
   void Broken(Increment& increment, const std::string& error);
   void SetError(const std::string& error);
   void Tell();
@@ -213,7 +229,8 @@ class AofLog final : public Sink {
   std::atomic<uint64_t> writing_size_{0};
   std::atomic<uint64_t> delayed_syncs_{0};
   std::atomic<int64_t> sync_micros_{0};  // of the last sync
-  std::atomic<int64_t> sync_began_{0};   // microseconds; 0: none runs, or it is counted as delayed
+  std::atomic<bool> syncing_{false};
+  std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;
   std::string last_error_;
 
@@ -228,7 +245,8 @@ class AofLog final : public Sink {
       prepared_;              // for the next switch: without records, the manifest's last
   std::string writing_;       // taken from pending_, not written yet
   uint64_t writing_end_ = 0;  // the ticket after writing_
-  uint64_t written_end_ = 0;  // every ticket below it is in a file or in the base to come
+  // Every ticket below it is in a file or in the base to come. Read without mutex_, too.
+  std::atomic<uint64_t> written_end_{0};
   Time last_try_{};
   AofManifest manifest_;      // as the files are, unless unsure_
   bool unsure_ = false;       // writing a manifest failed: on disk may be that one or this one

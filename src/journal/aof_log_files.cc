@@ -66,7 +66,7 @@ uint64_t AofLog::CompleteSwitch() {
   switched_at_ = pending_.switch_at;
   pending_.CancelSwitch();
   rewriting_ = true;
-  written_end_ = switched_at_;
+  RaiseWritten(switched_at_);
   return switched_at_;
 }
 

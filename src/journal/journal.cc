@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace sava::journal {
 
 namespace {
@@ -12,9 +14,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kChunkBytes = 128 * 1024;
 constexpr size_t kHeader = 20;
+constexpr size_t kLinesAhead = 4;
 // The sink gets its Pause after so much even when there is more.
 constexpr size_t kRunBytes = 1 << 20;
-constexpr std::chrono::microseconds kShortNap{500};
+constexpr std::chrono::microseconds kShortNap{1000};
 constexpr std::chrono::microseconds kLongNap{10'000};
 constexpr std::chrono::milliseconds kLongestWithoutPause{100};
 constexpr std::chrono::microseconds kLongestPatience{1000};
@@ -60,7 +63,11 @@ void Journal::SetSink(Sink* sink) {
     thread_.join();
     stopping_.store(false);
   }
-  sink_ = sink;
+  {
+    const std::lock_guard lock(merge_mutex_);
+    sink_ = sink;
+    last_pause_ = Clock::now();
+  }
   enabled_.store(sink != nullptr);
   if (sink != nullptr) thread_ = std::thread([this] { Merge(); });
 }
@@ -91,6 +98,10 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   memcpy(p + 16, &groups, 4);
   memcpy(p + kHeader, effects.data(), effects.size());
   chunk->filled.store(at + need, std::memory_order_release);
+  // Who merged the chunk's last use has these lines: the next record's are asked for back early.
+  for (size_t line = 1; line <= kLinesAhead; ++line) {
+    base::PrefetchForWrite(p + need + line * 64);
+  }
   lane.appended.store(lane.appended.load(std::memory_order_relaxed) + need,
                       std::memory_order_release);
   return ticket;
@@ -127,6 +138,8 @@ size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
     uint32_t groups;
     memcpy(&ticket, p, 8);
     if (ticket != *expected) break;
+    base::Prefetch(p + 1024);
+    base::Prefetch(p + 1088);
     memcpy(&size, p + 8, 8);
     memcpy(&groups, p + 16, 4);
     sink_->Record(ticket, groups, {p + kHeader, size});
@@ -141,9 +154,11 @@ size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
   return bytes;
 }
 
-bool Journal::MergeAvailable() {
+// How many bytes it were.
+size_t Journal::MergeAvailable() {
   size_t total = 0;
   uint64_t expected = merged_.load(std::memory_order_relaxed);
+  sink_->BeginRun();
   for (bool progress = true; progress && total < kRunBytes;) {
     progress = false;
     for (auto& lane : lanes_) {
@@ -152,26 +167,59 @@ bool Journal::MergeAvailable() {
       progress = progress || bytes != 0;
     }
   }
+  sink_->EndRun();
   merged_.store(expected, std::memory_order_release);
-  return total != 0;
+  return total;
+}
+
+bool Journal::MergeHere() {
+  std::unique_lock lock(merge_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    // The journal's thread must not fall asleep over what it did not see.
+    missed_.store(true);
+    if (!lock.try_lock()) return false;
+  }
+  if (sink_ == nullptr) return false;
+  MergeAvailable();
+  Pause();
+  return true;
+}
+
+// One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in
+// which more records may come.
+Journal::Found Journal::MergeTurn(bool nudged, bool stop, std::chrono::microseconds* gather) {
+  const std::lock_guard lock(merge_mutex_);
+  const size_t bytes = MergeAvailable();
+  const bool any = bytes != 0 || merged_.load(std::memory_order_relaxed) != paused_at_;
+  if (any && !stop && bytes < kRunBytes && (*gather = GatherFor()).count() > 0) return Found::kMore;
+  if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
+  if (!any) return Found::kNothing;
+  // Records that nobody waits for are taken many at a time: looking for each would keep the
+  // writers' lines of memory moving between the cores.
+  const bool more = stop || bytes >= kRunBytes;
+  return more ? Found::kMore : Found::kSome;
 }
 
 void Journal::Merge() {
   std::chrono::microseconds nap = kShortNap;
-  last_pause_ = Clock::now();
   while (true) {
     const bool stop = stopping_.load(std::memory_order_acquire);
-    const bool nudged = nudged_.exchange(false);
-    const bool any = MergeAvailable() || merged_.load(std::memory_order_relaxed) != paused_at_;
-    if (any && !stop && Gather()) continue;
-    if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
-    if (any) {
-      nap = kShortNap;
+    const bool missed = missed_.exchange(false);
+    const bool nudged = nudged_.exchange(false) || missed;
+    std::chrono::microseconds gather{0};
+    const Found found = MergeTurn(nudged, stop, &gather);
+    if (gather.count() > 0) {
+      Sleep(gather);
+      awaited_.store(0);
+    } else if (found == Found::kNothing) {
+      if (stop) return;
+      Sleep(nap);
+      nap = std::min(nap * 2, kLongNap);
       continue;
+    } else if (found == Found::kSome) {
+      Sleep(kShortNap);
     }
-    if (stop) return;
-    Sleep(nap);
-    nap = std::min(nap * 2, kLongNap);
+    nap = kShortNap;
   }
 }
 
@@ -183,19 +231,18 @@ void Journal::Pause() {
 }
 
 // Group commit: writers that wait for one Pause come back at about the same time. With half of
-// them in a Pause the other half can work; with fewer, most of the time goes to the disk. Whether
-// it waited, in which case there is more to merge.
-bool Journal::Gather() {
+// them in a Pause the other half can work; with fewer, most of the time goes to the disk. How long
+// to wait for them, in which case there is more to merge then.
+std::chrono::microseconds Journal::GatherFor() {
+  constexpr std::chrono::microseconds kNot{0};
   const uint64_t goal = paused_at_ + outstanding_ / 2;
-  if (next_ticket() >= goal) return false;
+  if (next_ticket() >= goal) return kNot;
   const std::chrono::microseconds patience = std::min(sink_->Patience(), kLongestPatience);
   const auto left =
       std::chrono::duration_cast<std::chrono::microseconds>(last_pause_ + patience - Clock::now());
-  if (left.count() <= 0) return false;
+  if (left <= kNot) return kNot;
   awaited_.store(goal);
-  Sleep(left);
-  awaited_.store(0);
-  return true;
+  return left;
 }
 
 // Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does. While it
@@ -205,7 +252,7 @@ void Journal::Sleep(std::chrono::microseconds nap) {
   sleeping_.store(true);
   sleep_.wait_for(lock, nap, [this] {
     const uint64_t awaited = awaited_.load();
-    return awaited != 0 ? next_ticket_.load() >= awaited : nudged_.load();
+    return awaited != 0 ? next_ticket_.load() >= awaited : nudged_.load() || missed_.load();
   });
   sleeping_.store(false);
 }

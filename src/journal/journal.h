@@ -1,7 +1,8 @@
 // Journal: the order in which changes happened. A writer, still under its locks, takes a ticket and
-// appends {ticket, effects} to its own thread's buffer; one thread merges the buffers by ticket and
-// hands the records to the sink (the log file, replicas). Nobody shares a buffer, so writers do not
-// wait for one another.
+// appends {ticket, effects} to its own thread's buffer; one thread at a time merges the buffers by
+// ticket and hands the records to the sink (the log file, replicas). Nobody shares a buffer, so
+// writers do not wait for one another. Who merges: a thread that has something to wait for
+// (MergeHere), else the journal's own, which looks from time to time and when it is nudged.
 //
 //   record: u64 ticket · u64 bytes · u32 count of groups · groups
 //   group:  u32 database · u32 bytes · one command as RESP
@@ -23,12 +24,17 @@
 #include <thread>
 #include <vector>
 
+#include "base/prefetch.h"
+
 namespace sava::journal {
 
-// Receives records in ticket order, on the journal's thread.
+// Receives records in ticket order, on one thread at a time.
 class Sink {
  public:
   virtual ~Sink() = default;
+  // Around the records that are delivered together.
+  virtual void BeginRun() {}
+  virtual void EndRun() {}
   virtual void Record(uint64_t ticket, uint32_t groups, std::string_view effects) = 0;
   // Everything available has been delivered, or a good deal of it: a moment to write. Also called
   // after a Nudge, and about every 100 ms when nothing comes.
@@ -54,8 +60,15 @@ class Journal {
   // The ticket the next record will get.
   uint64_t next_ticket() const { return next_ticket_.load(std::memory_order_acquire); }
 
-  // Has the merging thread look for records now rather than after its nap. Cheap while it is awake.
+  // Has the journal's thread look for records now rather than after its nap. Cheap while it is
+  // awake.
   void Nudge();
+  // Merges what is there and lets the sink have its Pause, on this thread. False when another
+  // thread is at it, or there is no sink. REQUIRES: the caller holds no locks.
+  bool MergeHere();
+
+  // Asks for the memory that Append will need from another core.
+  void PrefetchTicket() const { base::PrefetchForWrite(&next_ticket_); }
 
   // Bytes appended and not yet merged: above kBacklogLimit writers are to wait before locking.
   static constexpr int64_t kBacklogLimit = 64 << 20;
@@ -68,10 +81,14 @@ class Journal {
   struct Lane;
 
   void Merge();
-  bool MergeAvailable();
+  enum class Found : uint8_t { kNothing, kSome, kMore };
+  Found MergeTurn(bool nudged, bool stop, std::chrono::microseconds* gather);
+  // ---- merge_mutex_ is held ----
+  size_t MergeAvailable();
   size_t MergeRun(Lane& lane, uint64_t* expected);
   void Pause();
-  bool Gather();
+  std::chrono::microseconds GatherFor();
+  // ---- it is not ----
   void Sleep(std::chrono::microseconds nap);
 
   std::vector<std::unique_ptr<Lane>> lanes_;
@@ -80,11 +97,12 @@ class Journal {
   std::atomic<bool> enabled_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> nudged_{false};
+  std::atomic<bool> missed_{false};  // somebody found another thread merging
   std::atomic<bool> sleeping_{false};
   std::atomic<uint64_t> awaited_{0};  // no nudge wakes the merger before this ticket is taken
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;
-  // The merger's: what Gather decides by.
+  std::mutex merge_mutex_;    // one thread merges; all below but thread_
   uint64_t paused_at_ = 0;    // every ticket below it had its Pause
   uint64_t outstanding_ = 0;  // tickets that waited for a Pause at the end of recent ones, at most
   std::chrono::steady_clock::time_point last_pause_{};

@@ -21,8 +21,8 @@ struct Connection : net::Source {
 
   engine::Client client;
   base::Buffer input;  // left over from earlier rounds
-  // With `appendfsync always`: bytes up to `end`, counted from the first one ever produced, may
-  // leave when everything below `ticket` is on disk.
+  // With a log: bytes up to `end`, counted from the first one ever produced, may leave when
+  // everything below `ticket` is kept (AofLog::kept).
   struct Hold {
     uint64_t end;
     uint64_t ticket;

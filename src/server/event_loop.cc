@@ -22,6 +22,8 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
+thread_local const EventLoop* this_loop = nullptr;  // whose thread this is
+
 uint64_t ThreadCpuNanos() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -63,12 +65,19 @@ EventLoop::~EventLoop() {
 void EventLoop::Start() {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
+    this_loop = this;
     last_cpu_nanos_ = ThreadCpuNanos();
     loop_.Run();
   });
 }
 
 void EventLoop::Stop() { loop_.Stop(); }
+
+// On its own thread it has just written the log and looks next what is kept.
+void EventLoop::WakeIfHolding() {
+  if (this_loop == this) return;
+  if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
+}
 
 void EventLoop::Join() {
   if (thread_.joinable()) thread_.join();
@@ -148,8 +157,9 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
          limit.soft_seconds.load(std::memory_order_relaxed) * 1000;
 }
 
-// How many of the pending bytes may leave now. What was produced since the last call may show
-// everything that is logged by now, so it waits for that.
+// How many of the pending bytes may leave now. What was produced since the last call tells of what
+// this loop has logged by now, so it waits for that. With `always` it waits for everything that is
+// logged, so that nobody sees what a power failure takes back.
 size_t EventLoop::Released(Connection& connection) {
   const size_t pending = connection.client.out.pending();
   const uint64_t produced = connection.sent + pending;
@@ -159,17 +169,21 @@ size_t EventLoop::Released(Connection& connection) {
     connection.released = produced;
     return pending;
   }
+  const uint64_t kept = log->kept();
   if (produced > (connection.holds.empty() ? connection.released : connection.holds.back().end)) {
-    const uint64_t ticket = engine_.journal().next_ticket();
+    const uint64_t ticket = log->always() ? engine_.journal().next_ticket() : lane_.logged;
+    if (connection.holds.empty() && ticket <= kept) {
+      connection.released = produced;
+      return pending;
+    }
     if (!connection.holds.empty() && connection.holds.back().ticket == ticket) {
       connection.holds.back().end = produced;
     } else {
       connection.holds.push_back({produced, ticket});
     }
   }
-  const uint64_t durable = log->durable();
   size_t done = 0;
-  while (done < connection.holds.size() && connection.holds[done].ticket <= durable) {
+  while (done < connection.holds.size() && connection.holds[done].ticket <= kept) {
     connection.released = connection.holds[done++].end;
   }
   if (done > 0) {
@@ -180,31 +194,45 @@ size_t EventLoop::Released(Connection& connection) {
 }
 
 void EventLoop::Hold(Connection& connection) {
-  if (connection.holds.empty()) return;
-  nudge_ = true;
-  if (connection.held) return;
+  if (connection.holds.empty() || connection.held) return;
   connection.held = true;
   held_.push_back(&connection);
   held_count_.store(held_.size(), std::memory_order_relaxed);
 }
 
-// Lets go what has become durable. The flag is raised before durable() is read and taken down after
-// it was advanced: whoever comes second sees the other.
+// Lets go what is kept. The flag is raised before kept() is read and taken down after it was
+// advanced: whoever comes second sees the other.
 void EventLoop::ReleaseHeld() {
-  if (std::exchange(nudge_, false)) engine_.journal().Nudge();
   awaits_log_.exchange(true, std::memory_order_acq_rel);
   const journal::AofLog* const log = server_.persistence().barrier();
-  const uint64_t durable = log == nullptr ? UINT64_MAX : log->durable();
-  std::vector<Connection*> ready;
+  const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
+  ready_.clear();
   std::erase_if(held_, [&](Connection* connection) {
-    if (!connection->holds.empty() && connection->holds.front().ticket > durable) return false;
+    if (!connection->holds.empty() && connection->holds.front().ticket > kept) return false;
     connection->held = false;
-    ready.push_back(connection);
+    ready_.push_back(connection);
     return true;
   });
   held_count_.store(held_.size(), std::memory_order_relaxed);
-  for (Connection* connection : ready) connection->OnEvents(EPOLLOUT);
-  if (!ready.empty()) resp_.FinishRound();
+  for (Connection* connection : ready_) connection->OnEvents(EPOLLOUT);
+  if (!ready_.empty()) resp_.FinishRound();
+}
+
+// Whether this loop is to write the log itself for what it holds. REQUIRES: inside the gate.
+bool EventLoop::MayWriteLog() const {
+  const journal::AofLog* const log = server_.persistence().barrier();
+  return log != nullptr && log->quick();
+}
+
+// Writes what this loop's answers wait for, and lets them go: two threads that wake each other would
+// take longer. When another thread is at it, that one will tell. REQUIRES: outside the gate, since a
+// write may have to wait for the disk.
+void EventLoop::WriteLog() {
+  if (engine_.journal().MergeHere()) server_.WakeHolders();
+  engine_.BeginRound(lane_);
+  ReleaseHeld();
+  graveyard_.clear();
+  engine_.EndRound(lane_);
 }
 
 void EventLoop::Flush(Connection& connection) {
@@ -267,6 +295,8 @@ void EventLoop::DeliverMail() {
   engine_.ReceiveMail(lane_);
   while (!lane_.to_flush.empty()) {
     std::vector<Client*> clients = std::exchange(lane_.to_flush, {});
+    // What they were told may be another loop's doing, which it has not written yet.
+    lane_.logged = engine_.journal().next_ticket();
     for (Client* client : clients) {
       const auto it = owned_.find(client);
       if (it == owned_.end()) continue;
@@ -376,7 +406,10 @@ void EventLoop::AfterRound() {
   if (!held_.empty()) ReleaseHeld();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
+  const bool write = !held_.empty() && MayWriteLog();
+  if (!held_.empty() && !write) engine_.journal().Nudge();
   engine_.EndRound(lane_);
+  if (write) WriteLog();
   MeasureRound();
 }
 

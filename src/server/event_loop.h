@@ -39,11 +39,9 @@ class EventLoop final : public net::Rounds {
   bool drained() const { return drained_.load(std::memory_order_acquire); }
   void Adopt(net::Accepted accepted);
   void Wake() { loop_.Wake(); }
-  // Replies wait for the log to be synced. From any thread.
+  // Replies wait for the log. From any thread.
   bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
-  void WakeIfHolding() {
-    if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
-  }
+  void WakeIfHolding();
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
 
@@ -68,6 +66,8 @@ class EventLoop final : public net::Rounds {
   size_t Released(Connection& connection);
   void Hold(Connection& connection);
   void ReleaseHeld();
+  bool MayWriteLog() const;
+  void WriteLog();
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -85,11 +85,11 @@ class EventLoop final : public net::Rounds {
   std::vector<std::unique_ptr<Connection>> graveyard_;
   RespService resp_;
   HttpService http_;
-  // With `appendfsync always`: connections with bytes that may not leave yet.
+  // With a log: connections with bytes that may not leave yet.
   std::vector<Connection*> held_;
+  std::vector<Connection*> ready_;  // scratch
   std::atomic<size_t> held_count_{0};
   std::atomic<bool> awaits_log_{false};
-  bool nudge_ = false;  // something of this round is to be synced
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_

@@ -80,7 +80,6 @@ void Persistence::Stop() {
   }
   engine_.journal().SetSink(nullptr);
   watched_.store(nullptr);
-  barrier_.store(nullptr);
   log_.reset();
 }
 

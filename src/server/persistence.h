@@ -131,11 +131,11 @@ class Persistence {
   journal::AofLog* log() const { return log_.get(); }
   uint64_t Changes() const;
 
-  // ---- `appendfsync always` ----
-  // The log whose sync bytes have to wait for before they may leave; nullptr: they need not.
-  // REQUIRES: inside the gate, as long as the log is used.
-  journal::AofLog* barrier() const { return barrier_.load(std::memory_order_relaxed); }
-  // Called when more has become durable; nullptr: nobody is to be told any more.
+  // ---- answers that wait for the log ----
+  // The log that has to keep (AofLog::kept) what bytes tell of before they may leave; nullptr:
+  // none. REQUIRES: inside the gate, as long as the log is used.
+  journal::AofLog* barrier() const { return watched_.load(std::memory_order_relaxed); }
+  // Called when more is kept; nullptr: nobody is to be told any more.
   void OnDurable(std::function<void()> wake);
 
  private:
@@ -237,7 +237,6 @@ class Persistence {
 
   std::unique_ptr<journal::AofLog> log_;
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
-  std::atomic<journal::AofLog*> barrier_{nullptr};
   bool appendonly_ = false;              // the setting when it was last looked at, gate closed
   std::atomic<bool> match_log_{false};   // the setting could not be followed: to be tried again
   std::atomic<bool> needs_base_{false};  // the log can go on only with a new base

@@ -53,7 +53,6 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const engine::Settings& settings) {
 void Persistence::Watch(const engine::Settings& settings) {
   log_->SetPolicy(PolicyOf(settings));
   watched_.store(log_.get());
-  barrier_.store(settings.appendfsync == engine::AppendFsync::kAlways ? log_.get() : nullptr);
 }
 
 // The first base of a log that has none.
@@ -145,7 +144,6 @@ void Persistence::TurnOff() {
   std::unique_ptr<AofLog> log;
   engine_.Exclusively(engine_.house_lane(), [&] {
     watched_.store(nullptr);
-    barrier_.store(nullptr);
     log = std::move(log_);
   });
   log.reset();

@@ -110,6 +110,7 @@ Server::Server(std::unique_ptr<Config> config)
 }
 
 Server::~Server() {
+  base::PagePool::Shared().set_helper(nullptr);
   persistence_->OnDurable(nullptr);
   loops_.reset();
   persistence_.reset();
@@ -197,7 +198,9 @@ base::Status Server::Listen() {
   return status;
 }
 
-int64_t Server::http_port() const { return loops_->http() ? config_->settings().http_port : 0; }
+int64_t Server::http_port() const {
+  return loops_ != nullptr && loops_->http() ? config_->settings().http_port : 0;
+}
 
 // The machine may allow fewer open files than maxclients needs: serve those it allows.
 base::Status Server::OpenFiles() {
@@ -256,7 +259,9 @@ base::Status Server::Open() {
 }
 
 void Server::Start() {
-  persistence_->OnDurable([this] { loops_->WakeHolders(); });
+  persistence_->OnDurable([this] { WakeHolders(); });
+  base::PagePool::Shared().set_helper(
+      [this] { growing_.Run([] { base::PagePool::Shared().Prepare(); }, 0); });
   persistence_->Start([this] {
     if (write(shutdown_pipe_[1], &kLoaded, 1) < 0) {
     }
@@ -472,6 +477,8 @@ void Server::Tick() {
   last_sample_ = sample;
   persistence_->Tick();
 }
+
+void Server::WakeHolders() { loops_->WakeHolders(); }
 
 void Server::ResetStats() {
   for (auto& lane : engine_->lanes()) {

@@ -111,6 +111,8 @@ class Server final : public engine::Host {
   std::atomic<size_t>& client_counter() { return client_count_; }
 
   LoopLimits& limits() { return limits_; }
+  // More of the log is kept: loops that hold answers back look again.
+  void WakeHolders();
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).
@@ -162,6 +164,7 @@ class Server final : public engine::Host {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<Persistence> persistence_;
   std::unique_ptr<Loops> loops_;
+  engine::Background growing_{"sava-pages"};  // makes memory ready ahead of the need
   size_t threads_ = 1;
   int64_t start_unix_ms_ = 0;
   std::string run_id_;

@@ -189,7 +189,7 @@ bool SortedSet::LoadPacked(uint8_t rdb_type, Reader& in) {
   const auto take = [&](const PackedItem& item) {
     double score = 0;
     const int taken = pair.Take(item, &score);
-    return taken == 0 || (taken > 0 && LoadOne(pair.member, score + 0.0));
+    return taken == 0 || (taken > 0 && LoadOne(pair.member, score));
   };
   const bool whole =
       rdb_type == kRdbZsetListpack ? ForEachListpack(bytes, take) : ForEachZiplist(bytes, take);

@@ -86,6 +86,61 @@ TEST(Journal, PausesAfterRecordsAndWithoutThem) {
   EXPECT_GE(next.pauses.load(), 1);
 }
 
+// Who waits merges on its own thread: everything appended before is delivered when it returns true.
+TEST(Journal, MergesOnTheThreadOfWhoWaits) {
+  Recorder sink;
+  Journal journal(2);
+  EXPECT_FALSE(journal.MergeHere());  // there is no sink
+  journal.SetSink(&sink);
+  journal.Append(0, 1, "a");
+  journal.Append(1, 1, "b");
+  while (!journal.MergeHere()) std::this_thread::yield();
+  EXPECT_EQ(journal.backlog(), 0);
+  EXPECT_GE(sink.pauses.load(), 1);
+  journal.SetSink(nullptr);
+  EXPECT_EQ(sink.texts, (std::vector<std::string>{"1:a", "1:b"}));
+}
+
+// A record that comes while another thread merges is not left lying until that one's next nap ends,
+// and several who merge by themselves do not get in each other's way.
+TEST(Journal, WhoCannotMergeIsNotForgotten) {
+  struct Last final : Sink {
+    void Record(uint64_t ticket, uint32_t, std::string_view) override {
+      in_order = in_order && ticket == taken;
+      taken = ticket + 1;
+    }
+    void Pause() override {
+      done = taken;
+      done.notify_all();
+    }
+    bool in_order = true;
+    uint64_t taken = 0;
+    std::atomic<uint64_t> done{0};
+  };
+  Last sink;
+  constexpr size_t kWriters = 4;
+  constexpr uint64_t kEach = 5'000;
+  Journal journal(kWriters);
+  journal.SetSink(&sink);
+  {
+    std::vector<std::jthread> writers;
+    for (size_t lane = 0; lane < kWriters; ++lane) {
+      writers.emplace_back([&, lane] {
+        for (uint64_t i = 0; i < kEach; ++i) {
+          const uint64_t ticket = journal.Append(lane, 1, "x");
+          if (journal.MergeHere()) continue;
+          for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) {
+            if (!journal.MergeHere()) std::this_thread::yield();
+          }
+        }
+      });
+    }
+  }
+  journal.SetSink(nullptr);
+  EXPECT_TRUE(sink.in_order);
+  EXPECT_EQ(sink.done, kWriters * kEach);
+}
+
 // Writers that wait for a Pause share it, and none waits for ever.
 TEST(Journal, WaitingWritersShareAPause) {
   struct Slow final : Sink {

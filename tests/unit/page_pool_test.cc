@@ -38,6 +38,46 @@ std::vector<void*> Take(PagePool& pool, size_t count) {
   return pages;
 }
 
+// While the pool grows regions are made ready ahead of the need, and given back when it does not.
+TEST(PagePool, AHelperMakesRegionsReady) {
+  PagePool pool;
+  int asked = 0;
+  pool.set_helper([&asked] { ++asked; });
+  std::vector<void*> pages = Take(pool, (PagePool::kSmallRegions - 1) * PagePool::kPages);
+  EXPECT_EQ(asked, 0);  // small
+  pages.push_back(pool.Allocate());
+  EXPECT_EQ(asked, 1);
+  pages.push_back(pool.Allocate());
+  EXPECT_EQ(asked, 1);  // once, until it has come to its end
+  const size_t before = pool.free_bytes();
+  pool.Prepare();
+  EXPECT_EQ(pool.free_bytes() - before, PagePool::kReady * PagePool::kRegion);
+  EXPECT_EQ(pool.region_count(), PagePool::kSmallRegions);
+
+  // One is taken when it is needed, and the next is asked for.
+  for (void* page : Take(pool, PagePool::kPages - 2)) pages.push_back(page);
+  EXPECT_EQ(pool.free_bytes(), PagePool::kReady * PagePool::kRegion);
+  for (void* page : Take(pool, 1)) pages.push_back(page);
+  EXPECT_EQ(pool.region_count(), PagePool::kSmallRegions + 1);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(std::set<void*>(pages.begin(), pages.end()).size(), pages.size());
+  for (size_t i = 0; i < (PagePool::kSmallRegions - 1) * PagePool::kPages; ++i) {
+    ASSERT_TRUE(Filled(pages[i]));
+  }
+
+  // Nothing is allocated for a while: what is ready goes.
+  pool.WorthTrimming();
+  pool.WorthTrimming();
+  EXPECT_EQ(pool.free_bytes(), PagePool::kRegion - PagePool::kPage);
+  EXPECT_EQ(pool.idle_bytes(), PagePool::kRegion - PagePool::kPage);
+
+  // Without a helper nobody is asked, and what it would have made ready is not made.
+  pool.set_helper(nullptr);
+  pool.Prepare();
+  EXPECT_EQ(pool.free_bytes(), PagePool::kRegion - PagePool::kPage);
+  for (void* page : pages) pool.Free(page);
+}
+
 TEST(PagePool, PagesKeepApartAndRegionsGoWithThem) {
   PagePool pool;
   constexpr size_t kRegions = PagePool::kSmallRegions + 2;

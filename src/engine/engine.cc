@@ -436,7 +436,6 @@ bool Engine::RunOne(Lane& lane, Request& request) {
 void Engine::CallHandler(Lane& lane, Client& client, const Command& command, commands::Args args,
                          std::span<const uint64_t> hashes) {
   EngineContext& context = *lane.context;
-  if (command.has(commands::kWrite)) journal_.PrefetchTicket();
   context.Begin(client, command, args, hashes);
   command.spec->handler(context);
   context.End();

@@ -116,6 +116,7 @@ void EngineContext::DropPrebuilt() {
 // As the log has it: *N, then $length and bytes of each word.
 void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
+  engine_.journal_.PrefetchTicket();
   size_t size = 24;
   for (const std::string_view word : words) size += word.size() + 28;
   char* const begin = record_.Reserve(size);

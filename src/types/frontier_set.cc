@@ -19,7 +19,7 @@ constexpr unsigned kLeastValueBits = 16;
 constexpr size_t kLeastPage = 64;
 constexpr size_t kPieceBytes = 16 << 10;
 constexpr ptrdiff_t kPrefetchBefore = 64;
-constexpr ptrdiff_t kPrefetchBehind = 192;
+constexpr ptrdiff_t kPrefetchBehind = 768;  // more than a page has before it is split
 
 // The sizes that allocators hand out without waste; beyond the slab four to each power of two.
 size_t RoundedSize(size_t bytes) {
@@ -123,9 +123,10 @@ void FrontierSet::PrefetchSlot(uint64_t hash) const {
   const Page* const page = PageOf(hash);
   const char* const place =
       reinterpret_cast<const char*>(page->data() + Guess(*page, hash) * page->width);
-  for (ptrdiff_t at = -kPrefetchBefore; at < kPrefetchBehind; at += 64) {
-    base::PrefetchForWrite(place + at);
-  }
+  const char* const end =
+      std::min(reinterpret_cast<const char*>(page->data() + (page->count + 1) * page->width),
+               place + kPrefetchBehind);
+  for (const char* at = place - kPrefetchBefore; at < end; at += 64) base::PrefetchForWrite(at);
 }
 
 void FrontierSet::Point(uint64_t hash, Page* page) {

@@ -1,7 +1,7 @@
 // HugeBlocks: memory in blocks that all live as long as their owner, for structures in which one
 // jumps about. The first 8 MB come block by block; what follows comes in whole regions of the
-// shared PagePool, and so in huge pages: much of the time such structures take goes to finding out
-// where their pages are.
+// shared PagePool, and so in huge pages beyond its first ones: much of the time such structures
+// take goes to finding out where their pages are.
 //
 // Thread safety: none; used under its owner's lock. It may be freed on any thread.
 #pragma once

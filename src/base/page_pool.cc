@@ -91,7 +91,7 @@ void PagePool::AddRegion() {
   } catch (...) {
     rows_.erase({kPages, base});
     open_.erase(base);
-    free(base);
+    if (!ready) FreeRegion(base);
     throw;
   }
   Region& region = regions_.find(base)->second;
@@ -142,13 +142,13 @@ void PagePool::Prepare() {
     } catch (const std::bad_alloc&) {  // who needs a region will see
     }
     if (base != nullptr) {
+      free_.fetch_add(kPages, std::memory_order_relaxed);
       for (size_t at = 0; at < kRegion; at += kPage) static_cast<volatile char*>(base)[at] = 0;
+      idle_.fetch_add(kPages, std::memory_order_relaxed);
     }
     lock.lock();
     if (base == nullptr) break;
-    ready_.push_back(base);
-    idle_.fetch_add(kPages, std::memory_order_relaxed);
-    free_.fetch_add(kPages, std::memory_order_relaxed);
+    ready_.push_back(base);  // room for it was reserved
   }
   preparing_ = false;
 }
@@ -212,7 +212,12 @@ void* PagePool::Allocate(size_t pages) {
   if (region.idle_count + region.bare_count == 0) open_.erase(base);
   if (const std::function<void()> helper = WantsHelp()) {
     lock.unlock();
-    helper();
+    try {
+      helper();
+    } catch (const std::bad_alloc&) {  // the pages are had all the same
+      lock.lock();
+      preparing_ = false;
+    }
   }
   return first;
 }
@@ -260,14 +265,20 @@ size_t PagePool::WorthTrimming() {
   std::unique_lock lock(mutex_);
   const bool quiet = !std::exchange(allocated_, false);
   if (quiet && !ready_.empty()) {
-    const std::vector<char*> ready = std::exchange(ready_, {});
+    const std::vector<char*> ready = ready_;
+    ready_.clear();
     idle_.fetch_sub(ready.size() * kPages, std::memory_order_relaxed);
     free_.fetch_sub(ready.size() * kPages, std::memory_order_relaxed);
     lock.unlock();
-    for (char* const base : ready) FreeRegion(base);
+    for (char* const base : ready) {
+      // At once: the allocator would keep it for a second.
+      static_cast<void>(madvise(base, kRegion, MADV_DONTNEED));
+      FreeRegion(base);
+    }
     lock.lock();
   }
-  if (idle_.load(std::memory_order_relaxed) > regions_.size() * (kPages / 64) + kPages) {
+  const size_t idle = idle_.load(std::memory_order_relaxed) - ready_.size() * kPages;
+  if (idle > regions_.size() * (kPages / 64) + kPages) {
     return kPages / 32;
   }
   return quiet ? kPages / 8 : 0;
@@ -276,7 +287,7 @@ size_t PagePool::WorthTrimming() {
 bool PagePool::Trim(size_t least) {
   assert(least > 0);
   std::unique_lock lock(mutex_);
-  if (idle_.load(std::memory_order_relaxed) < least) return false;
+  if (idle_.load(std::memory_order_relaxed) - ready_.size() * kPages < least) return false;
   auto at = open_.lower_bound(trimmed_);
   for (size_t looked = 0;; ++looked) {
     if (looked == kLookAt || looked == open_.size()) return false;

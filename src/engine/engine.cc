@@ -671,7 +671,10 @@ bool StillWanted(const Client& client, const Message& message) {
 bool Engine::ReceiveMail(Lane& lane) {
   bool woken = false;
   lane.own_mail = false;
-  for (Mail& mail : lane.mailbox.Take()) {
+  auto mails = lane.mailbox.Take();
+  // What clients are told may be another lane's doing, which that one has logged and not written.
+  if (!mails.empty() && journal_.enabled()) lane.logged = journal_.next_ticket();
+  for (Mail& mail : mails) {
     if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
       woken = true;
       continue;

@@ -93,7 +93,7 @@ struct Lane {
   bool exclusive = false;        // this lane holds the gate closed
   bool over_memory = false;      // eviction could not make room for this batch
   bool journal_full = false;     // writers are to wait until the log has caught up
-  uint64_t logged = 0;           // its own records have tickets below this one
+  uint64_t logged = 0;           // what its clients were told of has tickets below this one
   std::string_view last_name;    // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;

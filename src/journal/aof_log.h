@@ -1,10 +1,10 @@
 // AofLog: the append-only log on disk: a base (an RDB file), increments (RESP commands), a manifest
-// that names them. As the journal's sink it gets records in ticket order on the journal's thread,
-// inserts SELECT and MULTI/EXEC, writes and, as the policy says, syncs.
+// that names them. As the journal's sink it gets records in ticket order, from one thread at a
+// time, inserts SELECT and MULTI/EXEC, writes and, as the policy says, syncs.
 //
 // What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
-// below kept().
+// below kept() unless the log is in trouble.
 //
 // Trouble: bytes that could not be written are truncated away, kept and tried again about every
 // tenth of a second. After a failed sync nothing can be known of the file: state() is kNeedsBase
@@ -54,7 +54,8 @@ class AofLog final : public Sink {
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
     std::chrono::milliseconds retry_after{100};  // a failed write
-    // Called (on the log's threads) when durable() or state() has changed.
+    // Called (on the thread that did it, without locks) when durable(), kept() or state() has
+    // changed.
     std::function<void()> changed = [] {};
   };
 
@@ -182,6 +183,7 @@ class AofLog final : public Sink {
   void SetCurrent(std::shared_ptr<Increment> increment, bool named);
   uint64_t CompleteSwitch();
   void RemoveOrphans();
+  void Abandon(const Increment& increment);
   void SetSize();
   bool TooEarly() const;
 

@@ -52,6 +52,14 @@ void AofLog::RemoveOrphans() {
   }
 }
 
+// The manifest that was to name it could not be written, and may be there all the same: its name
+// must not be used again, or a file that is just being made would stand for one that is whole.
+void AofLog::Abandon(const Increment& increment) {
+  orphans_.push_back(increment.name);
+  last_increment_ = std::max(last_increment_, increment.sequence);
+  unsure_ = true;
+}
+
 void AofLog::SetCurrent(std::shared_ptr<Increment> increment, bool named) {
   increment->named = named;
   last_increment_ = std::max(last_increment_, increment->sequence);
@@ -93,8 +101,7 @@ base::Status AofLog::PrepareSwitch() {
     prepared_->named = true;
     last_increment_ = prepared_->sequence;
   } else if (made) {
-    orphans_.push_back((*made)->name);
-    unsure_ = true;
+    Abandon(**made);
   }
   return status;
 }
@@ -148,8 +155,7 @@ void AofLog::Switch(Lock& lock) {
   hold_writes_ = false;
   settled_.notify_all();
   if (!made || !manifest) {
-    if (made) orphans_.push_back((*made)->name);
-    unsure_ = unsure_ || (made && !manifest);
+    if (made) Abandon(**made);
     return WriteFailed(made ? manifest.error() : made.error());
   }
   if (named) {

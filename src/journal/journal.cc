@@ -180,7 +180,8 @@ bool Journal::MergeHere() {
     if (!lock.try_lock()) return false;
   }
   if (sink_ == nullptr) return false;
-  MergeAvailable();
+  const uint64_t wanted = next_ticket();
+  while (MergeAvailable() != 0 && merged_.load(std::memory_order_relaxed) < wanted) Pause();
   Pause();
   return true;
 }
@@ -213,7 +214,9 @@ void Journal::Merge() {
       awaited_.store(0);
     } else if (found == Found::kNothing) {
       if (stop) return;
-      Sleep(nap);
+      // A ticket whose record is on its way will be there soon.
+      const bool coming = next_ticket() != merged_.load(std::memory_order_relaxed);
+      Sleep(coming ? kShortNap / 10 : nap);
       nap = std::min(nap * 2, kLongNap);
       continue;
     } else if (found == Found::kSome) {

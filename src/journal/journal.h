@@ -63,8 +63,9 @@ class Journal {
   // Has the journal's thread look for records now rather than after its nap. Cheap while it is
   // awake.
   void Nudge();
-  // Merges what is there and lets the sink have its Pause, on this thread. False when another
-  // thread is at it, or there is no sink. REQUIRES: the caller holds no locks.
+  // Merges what was appended before and lets the sink have its Pause, on this thread; but for what
+  // follows a ticket that a thread has taken and not appended to yet. False when another thread is
+  // at it, or there is no sink. REQUIRES: the caller holds no locks.
   bool MergeHere();
 
   // Asks for the memory that Append will need from another core.

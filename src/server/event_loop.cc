@@ -224,15 +224,19 @@ bool EventLoop::MayWriteLog() const {
   return log != nullptr && log->quick();
 }
 
-// Writes what this loop's answers wait for, and lets them go: two threads that wake each other would
-// take longer. When another thread is at it, that one will tell. REQUIRES: outside the gate, since a
-// write may have to wait for the disk.
+// Writes what this loop's answers wait for, and lets them go: two threads that wake each other
+// would take longer. When another thread is at it, that one will tell. REQUIRES: outside the gate,
+// since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
-  if (engine_.journal().MergeHere()) server_.WakeHolders();
+  const bool merged = engine_.journal().MergeHere();
+  if (merged) server_.WakeHolders();
   engine_.BeginRound(lane_);
   ReleaseHeld();
   graveyard_.clear();
+  next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);
+  // Another thread's record with an earlier ticket was on its way, or there is more since.
+  if (merged && !held_.empty()) engine_.journal().Nudge();
 }
 
 void EventLoop::Flush(Connection& connection) {
@@ -295,8 +299,6 @@ void EventLoop::DeliverMail() {
   engine_.ReceiveMail(lane_);
   while (!lane_.to_flush.empty()) {
     std::vector<Client*> clients = std::exchange(lane_.to_flush, {});
-    // What they were told may be another loop's doing, which it has not written yet.
-    lane_.logged = engine_.journal().next_ticket();
     for (Client* client : clients) {
       const auto it = owned_.find(client);
       if (it == owned_.end()) continue;

@@ -8,7 +8,7 @@
 // stop-writes-on-bgsave-error, after a snapshot that failed.
 //
 // Thread safety: the constructor, Start, Loading, Prepare, Stop and the destructor on the main
-// thread; what commands call inside the gate; LogChanged on the log's threads.
+// thread; what commands call inside the gate; LogChanged on the log's threads and on loops.
 #pragma once
 
 #include <atomic>

@@ -174,6 +174,12 @@ base::Status Persistence::SettingsChanged(const engine::Settings& now) {
   log_->set_timestamps(now.aof_timestamp_enabled);
   log_->SetPolicy(PolicyOf(now));
   if (watched_.load() != nullptr) Watch(now);
+  // Answers that wait may now have waited enough, or be left to the log's thread.
+  {
+    std::lock_guard lock(trouble_mutex_);
+    if (on_durable_) on_durable_();
+  }
+  engine_.journal().Nudge();
   return {};
 }
 

@@ -36,6 +36,7 @@ RespConnection::RespConnection(RespService* owner) : service(owner), read_size(k
 void RespConnection::OnEvents(uint32_t events) {
   if (closed) return;
   if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
+  if (ended && (events & (EPOLLHUP | EPOLLERR)) != 0) return service->loop_.Close(*this);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) service->Read(*this);
 }
 
@@ -87,6 +88,13 @@ bool RespService::ReadInput(RespConnection& connection) {
   lane_.stats.reads.Add();
   if (n <= 0) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (n == 0 && !connection.holds.empty()) {
+      // Who has said all it wants to say still gets the answers that wait for the log.
+      connection.ended = true;
+      client.set(engine::kClientCloseAfterReply);
+      loop_.SetReading(connection, false);
+      return false;
+    }
     loop_.Close(connection);
     return false;
   }

@@ -38,6 +38,7 @@ struct RespConnection final : Connection {
   bool inline_pending = false;
   bool broken = false;   // protocol error: answered after what came before it
   bool hostile = false;  // speaks HTTP to us: closed without a word
+  bool ended = false;    // sends no more, and waits for answers
 };
 
 class RespService {

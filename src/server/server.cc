@@ -112,6 +112,7 @@ Server::Server(std::unique_ptr<Config> config)
 Server::~Server() {
   base::PagePool::Shared().set_helper(nullptr);
   persistence_->OnDurable(nullptr);
+  if (loops_ != nullptr) loops_->Stop();
   loops_.reset();
   persistence_.reset();
   engine_.reset();

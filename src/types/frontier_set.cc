@@ -19,7 +19,7 @@ constexpr unsigned kLeastValueBits = 16;
 constexpr size_t kLeastPage = 64;
 constexpr size_t kPieceBytes = 16 << 10;
 constexpr ptrdiff_t kPrefetchBefore = 64;
-constexpr ptrdiff_t kPrefetchBehind = 768;  // more than a page has before it is split
+constexpr ptrdiff_t kPrefetchBehind = 768;  // what a page has before it is split
 
 // The sizes that allocators hand out without waste; beyond the slab four to each power of two.
 size_t RoundedSize(size_t bytes) {

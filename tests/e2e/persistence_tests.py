@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import time
 
 import durability
@@ -136,6 +137,20 @@ def flushall_and_then_save(context):
             )
             eq(server.info_field("rdb_changes_since_last_save", "persistence"), "0", server.name)
             check(os.path.getsize(os.path.join(server.dir, "dump.rdb")) > 0, "no dump")
+
+
+@test()
+def who_ends_its_sending_gets_its_answers(context):
+    """Answers that wait for the log reach a client that has closed its half of the connection."""
+    for policy in ("always", "everysec", "no"):
+        server = durable(context, *LOG, "--appendfsync", policy, *NO_SAVE)
+        for number in range(1, 21):
+            with socket.create_connection(server.address, 10 * SLOW) as sock:
+                sock.sendall(b"*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n" * 50)
+                sock.shutdown(socket.SHUT_WR)
+                answers = b"".join(iter(lambda: sock.recv(65536), b""))
+            expected = range(50 * number - 49, 50 * number + 1)
+            eq(answers, b"".join(b":%d\r\n" % value for value in expected), policy)
 
 
 @test()

@@ -457,6 +457,31 @@ TEST_F(AofLogTest, KeepsWhatCouldNotBeWritten) {
   EXPECT_EQ(recovered, driver.records());
 }
 
+// A manifest that could not be written may be on the disk all the same after a power failure: the
+// increment that it names must not be another one, half made, by then.
+TEST_F(AofLogTest, ANameThatAManifestMayHaveIsNotUsedAgain) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  const auto last = [&disk] {
+    AofManifest manifest;
+    EXPECT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+    return manifest.increments().back().sequence;
+  };
+  const uint64_t before = last();
+  // The second time is the manifest's.
+  disk.set_faults([times = 0](CrashRecorder::Kind kind) mutable {
+    return kind == CrashRecorder::Kind::kSyncDirectory && ++times == 2;
+  });
+  EXPECT_FALSE(driver.log().PrepareSwitch());
+  disk.set_faults({});
+  driver.log().Pause();  // the manifest is made certain again
+  EXPECT_EQ(last(), before);
+  EXPECT_TRUE(driver.log().PrepareSwitch());
+  EXPECT_EQ(last(), before + 2);
+}
+
 TEST_F(AofLogTest, ABaseFreesItFromAFullDisk) {
   CrashRecorder disk;
   Driver driver(&disk, AofLog::Policy::kAlways);

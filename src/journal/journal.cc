@@ -138,6 +138,7 @@ size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
     uint32_t groups;
     memcpy(&ticket, p, 8);
     if (ticket != *expected) break;
+    // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
     base::Prefetch(p + 1024);
     base::Prefetch(p + 1088);
     memcpy(&size, p + 8, 8);

@@ -153,8 +153,7 @@ void Engine::BeginBatch(Lane& lane) {
     lane.over_memory = false;
   }
   lane.journal_full =
-      (journal_.enabled() && journal_.backlog() > journal::Journal::kBacklogLimit) ||
-      snapshot_.congested(lane.now_ms);
+      (journal_.enabled() && journal_.Full(lane.index)) || snapshot_.congested(lane.now_ms);
 }
 
 void Engine::EndBatch(Lane& lane) {
@@ -252,6 +251,22 @@ void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, Lo
 
 // ---- a batch ----
 
+namespace {
+
+// About how large the entry of a request's k-th key is when its value is the word after the key; 0
+// when the command does not write.
+size_t WrittenBytes(const Request& request, uint32_t k) {
+  const Command& command = *request.command;
+  if (!command.has(commands::kWrite)) return 0;
+  constexpr size_t kHeader = 8;
+  const auto key =
+      static_cast<size_t>(command.first_key) + static_cast<size_t>(command.key_step) * k;
+  const size_t value = key + 1 < request.args.size() ? request.args[key + 1].size() : 0;
+  return kHeader + request.args[key].size() + std::max<size_t>(value, 8);
+}
+
+}  // namespace
+
 void Engine::Prepare(Lane& lane, std::span<Request> batch) {
   base::ClearAndTrim(&lane.hashes, kKeptHashes);
   for (Request& request : batch) {
@@ -292,13 +307,20 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
         const uint64_t hash = lane.hashes[request.first_hash + k];
         const keyspace::Table* table =
             keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
-        if (table != nullptr) prefetch(*table, hash);
+        if (table != nullptr) prefetch(*table, hash, request, k);
       }
     }
   };
-  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchDirectory(hash); });
-  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchBucket(hash); });
-  for_each_key([](const keyspace::Table& table, uint64_t hash) { table.PrefetchEntry(hash); });
+  using keyspace::Table;
+  for_each_key([](const Table& table, uint64_t hash, const Request&, uint32_t) {
+    table.PrefetchDirectory(hash);
+  });
+  for_each_key([](const Table& table, uint64_t hash, const Request&, uint32_t) {
+    table.PrefetchBucket(hash);
+  });
+  for_each_key([](const Table& table, uint64_t hash, const Request& request, uint32_t k) {
+    table.PrefetchEntry(hash, WrittenBytes(request, k));
+  });
 }
 
 // What the next requests will look up in the collections of the stripe that is held already.
@@ -330,6 +352,12 @@ void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
   }
 }
 
+// Whether the next request works on the stripe that is held.
+bool Engine::NextIs(const Lane& lane, std::span<const Request> next) const {
+  return !next.empty() && next[0].key_count == 1 &&
+         static_cast<int>(Keyspace::StripeOf(lane.hashes[next[0].first_hash])) == lane.held_stripe;
+}
+
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -351,6 +379,8 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
     }
+    // Kept for a neighbour only: who loses its core between two commands should hold nothing.
+    if (lane.held_stripe >= 0 && !NextIs(lane, batch.subspan(i + 1))) ReleaseHeld(lane);
   }
 }
 

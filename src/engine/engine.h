@@ -265,6 +265,7 @@ class Engine {
   void CloseGate(Lane& lane);
   void OpenGate(Lane& lane);
   void ReleaseHeld(Lane& lane);
+  bool NextIs(const Lane& lane, std::span<const Request> next) const;
 
   // The stripes a command or transaction needs.
   struct LockSet {

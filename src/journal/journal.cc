@@ -1,6 +1,7 @@
 #include "journal/journal.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -13,8 +14,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kChunkBytes = 128 * 1024;
-constexpr size_t kHeader = 20;
 constexpr size_t kLinesAhead = 4;
+// Read chunks that a lane keeps for its writer.
+constexpr size_t kSpares = 4;
+// A writer looks at the backlog of all after so much of its own.
+constexpr uint64_t kLookEvery = 64 * 1024;
 // The sink gets its Pause after so much even when there is more.
 constexpr size_t kRunBytes = 1 << 20;
 constexpr std::chrono::microseconds kShortNap{1000};
@@ -23,12 +27,25 @@ constexpr std::chrono::milliseconds kLongestWithoutPause{100};
 constexpr std::chrono::microseconds kLongestPatience{1000};
 }  // namespace
 
-// Written by one thread up to `filled`, read by the merging thread.
+// Written by one thread up to `filled` records, read by the merging thread. Effects stand from the
+// front, headers from the back: who merges goes through the headers, four in a line of memory, and
+// the effects stay in their writer's cache until the sink wants them.
 struct Journal::Chunk {
-  explicit Chunk(size_t bytes) : data(new char[bytes]), capacity(bytes) {}
-  std::unique_ptr<char[]> data;
-  const size_t capacity;
-  std::atomic<size_t> filled{0};
+  struct Header {
+    uint64_t ticket;
+    uint32_t size;  // kLong: it stands before the effects, in 8 bytes
+    uint32_t groups;
+  };
+  static constexpr uint32_t kLong = UINT32_MAX;
+
+  explicit Chunk(size_t room) : bytes(room), data(new Header[room / sizeof(Header)]) {}
+  char* effects() { return reinterpret_cast<char*>(data.get()); }
+  Header* header(size_t record) { return data.get() + bytes / sizeof(Header) - 1 - record; }
+
+  const size_t bytes;  // a multiple of a header's
+  const std::unique_ptr<Header[]> data;
+  size_t used = 0;  // bytes of effects; the writer's
+  alignas(64) std::atomic<size_t> filled{0};
   std::atomic<Chunk*> next{nullptr};
 };
 
@@ -40,15 +57,49 @@ struct Journal::Lane {
       delete read;
       read = next;
     }
-    delete spare.load();
+    for (auto& spare : spares) delete spare.load();
   }
-  std::atomic<Chunk*> spare{nullptr};  // a read chunk for the writer to use again
-  alignas(64) Chunk* write;            // the writer's
-  std::atomic<uint64_t> appended{0};   // bytes, by the writer
-  alignas(64) Chunk* read;             // the merger's
-  size_t position = 0;                 // the merger's, in read
-  std::atomic<uint64_t> consumed{0};   // bytes, by the merger
+
+  // The writer's: a chunk with room for so much more.
+  Chunk* ChunkFor(size_t size);
+  // The merger's: a chunk that was read, for the writer to use again.
+  void Recycle(Chunk* chunk);
+
+  std::array<std::atomic<Chunk*>, kSpares> spares{};
+  alignas(64) Chunk* write;           // the writer's
+  std::atomic<uint64_t> appended{0};  // bytes, by the writer
+  uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
+  alignas(64) Chunk* read;            // the merger's
+  size_t record = 0;                  // the merger's, in read
+  size_t position = 0;                // the merger's, of its effects
+  std::atomic<uint64_t> consumed{0};  // bytes, by the merger
 };
+
+Journal::Chunk* Journal::Lane::ChunkFor(size_t size) {
+  const size_t room =
+      (size + 2 * sizeof(Chunk::Header) - 1) / sizeof(Chunk::Header) * sizeof(Chunk::Header);
+  if (room > kChunkBytes) return new Chunk(room);
+  for (auto& spare : spares) {
+    if (spare.load(std::memory_order_relaxed) == nullptr) continue;
+    Chunk* const chunk = spare.exchange(nullptr, std::memory_order_acquire);
+    chunk->used = 0;
+    chunk->filled.store(0, std::memory_order_relaxed);
+    chunk->next.store(nullptr, std::memory_order_relaxed);
+    return chunk;
+  }
+  return new Chunk(kChunkBytes);
+}
+
+void Journal::Lane::Recycle(Chunk* chunk) {
+  if (chunk->bytes == kChunkBytes) {
+    for (auto& spare : spares) {
+      if (spare.load(std::memory_order_relaxed) != nullptr) continue;
+      spare.store(chunk, std::memory_order_release);
+      return;
+    }
+  }
+  delete chunk;
+}
 
 Journal::Journal(size_t lanes) {
   for (size_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<Lane>());
@@ -73,38 +124,47 @@ void Journal::SetSink(Sink* sink) {
 }
 
 uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects) {
+  using Header = Chunk::Header;
   Lane& lane = *lanes_[lane_index];
-  const size_t need = kHeader + effects.size();
+  const bool is_long = effects.size() >= Chunk::kLong;
+  const size_t size = effects.size() + (is_long ? sizeof(uint64_t) : 0);
   Chunk* chunk = lane.write;
-  size_t at = chunk->filled.load(std::memory_order_relaxed);
-  if (chunk->capacity - at < need) {
-    Chunk* fresh = need > kChunkBytes ? new Chunk(need)
-                                      : lane.spare.exchange(nullptr, std::memory_order_acq_rel);
-    if (fresh == nullptr || fresh->capacity < need) {
-      delete fresh;
-      fresh = new Chunk(kChunkBytes);
-    }
-    fresh->filled.store(0, std::memory_order_relaxed);
-    fresh->next.store(nullptr, std::memory_order_relaxed);
+  size_t record = chunk->filled.load(std::memory_order_relaxed);
+  if (chunk->bytes - chunk->used - record * sizeof(Header) < size + sizeof(Header)) {
+    Chunk* const fresh = lane.ChunkFor(size);
     chunk->next.store(fresh, std::memory_order_release);
     lane.write = chunk = fresh;
-    at = 0;
+    record = 0;
   }
+  char* p = chunk->effects() + chunk->used;
   const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_acq_rel);
-  char* p = chunk->data.get() + at;
-  const uint64_t size = effects.size();
-  memcpy(p, &ticket, 8);
-  memcpy(p + 8, &size, 8);
-  memcpy(p + 16, &groups, 4);
-  memcpy(p + kHeader, effects.data(), effects.size());
-  chunk->filled.store(at + need, std::memory_order_release);
-  // Who merged the chunk's last use has these lines: the next record's are asked for back early.
-  for (size_t line = 1; line <= kLinesAhead; ++line) {
-    base::PrefetchForWrite(p + need + line * 64);
+  if (is_long) {
+    const uint64_t bytes = effects.size();
+    memcpy(p, &bytes, sizeof(bytes));
+    p += sizeof(bytes);
   }
-  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + need,
-                      std::memory_order_release);
+  memcpy(p, effects.data(), effects.size());
+  Header* const header = chunk->header(record);
+  *header = {ticket, is_long ? Chunk::kLong : static_cast<uint32_t>(effects.size()), groups};
+  chunk->used += size;
+  chunk->filled.store(record + 1, std::memory_order_release);
+  // Who merged the chunk's last use has these lines: the next record's are asked for back early.
+  base::PrefetchForWrite(header - 8);
+  for (size_t line = 1; line <= kLinesAhead; ++line) {
+    base::PrefetchForWrite(p + effects.size() + line * 64);
+  }
+  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size + sizeof(Header),
+                      std::memory_order_relaxed);
   return ticket;
+}
+
+bool Journal::Full(size_t lane_index) {
+  Lane& lane = *lanes_[lane_index];
+  const uint64_t appended = lane.appended.load(std::memory_order_relaxed);
+  if (appended - lane.looked_at < kLookEvery) return false;
+  if (backlog() > kBacklogLimit) return true;
+  lane.looked_at = appended;
+  return false;
 }
 
 int64_t Journal::backlog() const {
@@ -119,34 +179,38 @@ int64_t Journal::backlog() const {
 // Takes this lane's records as long as they carry the next tickets; how many bytes it were. What
 // was taken is published once per run: writers read these counters.
 size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
+  using Header = Chunk::Header;
   size_t bytes = 0;
   while (bytes < kRunBytes) {
-    Chunk* chunk = lane.read;
+    Chunk* const chunk = lane.read;
     const size_t filled = chunk->filled.load(std::memory_order_acquire);
-    if (lane.position == filled) {
-      Chunk* next = chunk->next.load(std::memory_order_acquire);
+    if (lane.record == filled) {
+      Chunk* const next = chunk->next.load(std::memory_order_acquire);
       // The writer may have filled more between the two loads: look again before moving on.
       if (next == nullptr || chunk->filled.load(std::memory_order_acquire) != filled) break;
       lane.read = next;
-      lane.position = 0;
-      delete lane.spare.exchange(chunk, std::memory_order_acq_rel);
+      lane.record = lane.position = 0;
+      lane.Recycle(chunk);
       continue;
     }
-    const char* p = chunk->data.get() + lane.position;
-    uint64_t ticket;
-    uint64_t size;
-    uint32_t groups;
-    memcpy(&ticket, p, 8);
-    if (ticket != *expected) break;
-    // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
-    base::Prefetch(p + 1024);
-    base::Prefetch(p + 1088);
-    memcpy(&size, p + 8, 8);
-    memcpy(&groups, p + 16, 4);
-    sink_->Record(ticket, groups, {p + kHeader, size});
-    lane.position += kHeader + size;
-    bytes += kHeader + size;
-    ++*expected;
+    const size_t before = bytes;
+    for (; lane.record < filled && bytes < kRunBytes; ++lane.record, ++*expected) {
+      const Header header = *chunk->header(lane.record);
+      if (header.ticket != *expected) break;
+      // They are with the core that wrote them.
+      base::Prefetch(chunk->header(lane.record) - 16);
+      const char* p = chunk->effects() + lane.position;
+      uint64_t size = header.size;
+      if (header.size == Chunk::kLong) {
+        memcpy(&size, p, sizeof(size));
+        p += sizeof(size);
+      }
+      sink_->Record(header.ticket, header.groups, {p, size});
+      const size_t all = static_cast<size_t>(p - chunk->effects()) + size - lane.position;
+      lane.position += all;
+      bytes += all + sizeof(Header);
+    }
+    if (bytes == before) break;
   }
   if (bytes != 0) {
     lane.consumed.store(lane.consumed.load(std::memory_order_relaxed) + bytes,

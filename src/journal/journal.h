@@ -4,7 +4,7 @@
 // writers do not wait for one another. Who merges: a thread that has something to wait for
 // (MergeHere), else the journal's own, which looks from time to time and when it is nudged.
 //
-//   record: u64 ticket · u64 bytes · u32 count of groups · groups
+//   record: a header with ticket, bytes and count of groups · groups, elsewhere
 //   group:  u32 database · u32 bytes · one command as RESP
 //
 // Tickets are dense: every ticket taken is appended. Without a sink nothing is recorded.
@@ -74,6 +74,9 @@ class Journal {
   // Bytes appended and not yet merged: above kBacklogLimit writers are to wait before locking.
   static constexpr int64_t kBacklogLimit = 64 << 20;
   int64_t backlog() const;
+  // Whether the lane's writer is to wait; one that has not appended much since it last looked need
+  // not, and does not move the others' counters. On the lane's own thread.
+  bool Full(size_t lane);
   // Waits until every record appended before the call has reached the sink.
   void Flush();
 

@@ -244,18 +244,23 @@ void Table::PrefetchPlace(uint64_t hash) const {
   base::Prefetch(place.segment->spill() + home);
 }
 
-void Table::PrefetchEntry(uint64_t hash) const {
+void Table::PrefetchEntry(uint64_t hash, size_t writes) const {
   const uint64_t order = OrderOf(hash);
   const Place place = PlaceOf(order);
   const uint32_t fingerprint = Fingerprint(order, place.depth);
   Slot* bucket = place.segment->bucket(place.buckets, Home(fingerprint, place.buckets));
   for (int i = 0; i < 8; ++i) {
     const uint64_t slot = bucket[i].load(std::memory_order_relaxed);
-    if (FingerprintOf(slot) == fingerprint) {
-      const auto* entry = reinterpret_cast<const char*>(EntryOf(slot));
+    if (FingerprintOf(slot) != fingerprint) continue;
+    const auto* entry = reinterpret_cast<const char*>(EntryOf(slot));
+    if (writes == 0) {
       base::Prefetch(entry);
       base::Prefetch(entry + 64);
+      continue;
     }
+    const char* const last = entry + std::min(writes, Entry::kMaxInline) - 1;
+    for (const char* p = entry; p < last; p += 64) base::PrefetchForWrite(p);
+    base::PrefetchForWrite(last);
   }
 }
 

@@ -128,7 +128,8 @@ class Table {
   void PrefetchTable() const { base::Prefetch(&root_); }
   void PrefetchDirectory(uint64_t hash) const;
   void PrefetchBucket(uint64_t hash) const;
-  void PrefetchEntry(uint64_t hash) const;
+  // writes: so many bytes of the entry will be written, perhaps; 0: it is read.
+  void PrefetchEntry(uint64_t hash, size_t writes) const;
   // For a key that is probably new, instead of PrefetchBucket: also what counts the segment's keys.
   void PrefetchPlace(uint64_t hash) const;
 

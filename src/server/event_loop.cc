@@ -200,10 +200,7 @@ void EventLoop::Hold(Connection& connection) {
   held_count_.store(held_.size(), std::memory_order_relaxed);
 }
 
-// Lets go what is kept. The flag is raised before kept() is read and taken down after it was
-// advanced: whoever comes second sees the other.
 void EventLoop::ReleaseHeld() {
-  awaits_log_.exchange(true, std::memory_order_acq_rel);
   const journal::AofLog* const log = server_.persistence().barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
   ready_.clear();
@@ -216,6 +213,15 @@ void EventLoop::ReleaseHeld() {
   held_count_.store(held_.size(), std::memory_order_relaxed);
   for (Connection* connection : ready_) connection->OnEvents(EPOLLOUT);
   if (!ready_.empty()) resp_.FinishRound();
+}
+
+// Before this loop waits: who advances kept() will wake it when it still holds something. The flag
+// is raised before kept() is read and taken down after it was advanced: whoever comes second sees
+// the other.
+void EventLoop::AwaitLog() {
+  awaits_log_.exchange(true, std::memory_order_acq_rel);
+  ReleaseHeld();
+  if (held_.empty()) awaits_log_.store(false, std::memory_order_relaxed);
 }
 
 // Whether this loop is to write the log itself for what it holds. REQUIRES: inside the gate.
@@ -231,7 +237,7 @@ void EventLoop::WriteLog() {
   const bool merged = engine_.journal().MergeHere();
   if (merged) server_.WakeHolders();
   engine_.BeginRound(lane_);
-  ReleaseHeld();
+  AwaitLog();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);
@@ -409,7 +415,10 @@ void EventLoop::AfterRound() {
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   const bool write = !held_.empty() && MayWriteLog();
-  if (!held_.empty() && !write) engine_.journal().Nudge();
+  if (!held_.empty() && !write) {
+    engine_.journal().Nudge();
+    AwaitLog();
+  }
   engine_.EndRound(lane_);
   if (write) WriteLog();
   MeasureRound();

@@ -66,6 +66,7 @@ class EventLoop final : public net::Rounds {
   size_t Released(Connection& connection);
   void Hold(Connection& connection);
   void ReleaseHeld();
+  void AwaitLog();
   bool MayWriteLog() const;
   void WriteLog();
   void Resume();

@@ -361,7 +361,7 @@ void Engine::LockPatiently(Lane& lane, const LockSet& set) {
   }
   const int low = std::countr_zero(set.bits[0]);
   keyspace_.stripe(static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])))
-      .lock.Lock();
+      .Lock(&lane.seen);
 }
 
 void Engine::UnlockAll(Lane& lane, const LockSet& set) {
@@ -371,7 +371,7 @@ void Engine::UnlockAll(Lane& lane, const LockSet& set) {
   }
   const int low = std::countr_zero(set.bits[0]);
   keyspace_.stripe(static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])))
-      .lock.Unlock();
+      .Unlock(lane.seen);
 }
 
 // ---- the end of waiting ----
@@ -397,10 +397,10 @@ void Engine::LeaveLines(Lane& lane, const Waiter& waiter) {
   if (waiter.lines.load(std::memory_order_acquire) == 0) return;
   if (!lane.exclusive) ReleaseHeld(lane);
   for (const Waiter::Key& key : waiter.keys) {
-    keyspace::StripeLock& lock = keyspace_.stripe(key.stripe).lock;
-    if (!lane.exclusive) lock.Lock();
+    keyspace::Stripe& stripe = keyspace_.stripe(key.stripe);
+    if (!lane.exclusive) stripe.Lock(&lane.seen);
     waits_.Remove(waiter.db, key.stripe, key.name, waiter);
-    if (!lane.exclusive) lock.Unlock();
+    if (!lane.exclusive) stripe.Unlock(lane.seen);
   }
 }
 

@@ -21,6 +21,7 @@ namespace {
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
 constexpr int64_t kLockPatienceMicros = 50;
 // Requests whose elements are fetched together.
+constexpr size_t kLocksAhead = 1;
 constexpr size_t kLookAhead = 16;
 // Changed buckets of the limiter are written to their keys after this time, or by the next upkeep.
 constexpr int64_t kBucketsWrittenMs = 50;
@@ -169,7 +170,7 @@ void Engine::EndBatch(Lane& lane) {
 
 void Engine::ReleaseHeld(Lane& lane) {
   if (lane.held_stripe < 0) return;
-  keyspace_.stripe(static_cast<size_t>(lane.held_stripe)).lock.Unlock();
+  keyspace_.stripe(static_cast<size_t>(lane.held_stripe)).Unlock(lane.seen);
   lane.held_stripe = -1;
 }
 
@@ -192,10 +193,10 @@ void Engine::OpenGate(Lane& lane) {
 bool Engine::LockOne(Lane& lane, size_t stripe) {
   if (lane.held_stripe == static_cast<int>(stripe)) return true;
   ReleaseHeld(lane);
-  keyspace::StripeLock& lock = keyspace_.stripe(stripe).lock;
-  if (!lock.TryLock()) {
+  keyspace::Stripe& wanted = keyspace_.stripe(stripe);
+  if (!wanted.TryLock(&lane.seen)) {
     // It spins: time of this thread's own, and not the command's.
-    const bool locked = lock.TryLockFor(kLockPatienceMicros);
+    const bool locked = wanted.TryLockFor(kLockPatienceMicros, &lane.seen);
     lane.last_ticks = base::Ticks();
     if (!locked) return false;
   }
@@ -216,9 +217,10 @@ bool Engine::Lock(Lane& lane, const LockSet& set) {
   ReleaseHeld(lane);
   for (size_t word = 0; word < 2; ++word) {
     for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
-      keyspace::StripeLock& lock =
-          keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).lock;
-      if (!lock.TryLock()) Timed(lane, nanos_per_tick_, [&] { return lock.Lock(), true; });
+      keyspace::Stripe& stripe =
+          keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits)));
+      if (stripe.TryLock(&lane.seen)) continue;
+      Timed(lane, nanos_per_tick_, [&] { return stripe.Lock(&lane.seen), true; });
     }
   }
   return true;
@@ -232,7 +234,7 @@ void Engine::Unlock(Lane& lane, const LockSet& set) {
   if (std::popcount(set.bits[0]) + std::popcount(set.bits[1]) <= 1) return;  // kept as held_stripe
   for (size_t word = 0; word < 2; ++word) {
     for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
-      keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).lock.Unlock();
+      keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).Unlock(lane.seen);
     }
   }
 }
@@ -295,8 +297,6 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
       ++request.key_count;
       const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
       if (table != nullptr) table->PrefetchTable();
-      // The lock's line is often with another thread: fetched now, all of a batch at once.
-      base::PrefetchForWrite(&keyspace_.stripe(Keyspace::StripeOf(hash)));
     }
   }
   lane.last_command = nullptr;  // the name's bytes live only as long as the batch
@@ -321,6 +321,15 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
   for_each_key([](const Table& table, uint64_t hash, const Request& request, uint32_t k) {
     table.PrefetchEntry(hash, WrittenBytes(request, k));
   });
+  for (const Request& request : batch.first(std::min(batch.size(), kLocksAhead))) {
+    PrefetchLock(lane, request);
+  }
+}
+
+// A lock's line is often with another thread, which takes it back when it comes much too early.
+void Engine::PrefetchLock(const Lane& lane, const Request& request) {
+  if (request.key_count == 0) return;
+  base::PrefetchForWrite(&keyspace_.stripe(Keyspace::StripeOf(lane.hashes[request.first_hash])));
 }
 
 // What the next requests will look up in the collections of the stripe that is held already.
@@ -362,6 +371,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
+    if (i + kLocksAhead < batch.size()) PrefetchLock(lane, batch[i + kLocksAhead]);
     if (i >= looked && request.key_count == 1 && request.command->looks_up &&
         static_cast<int>(Keyspace::StripeOf(lane.hashes[request.first_hash])) == lane.held_stripe) {
       looked = std::min(batch.size(), i + kLookAhead);
@@ -899,7 +909,7 @@ size_t Engine::UsedMemory() const {
 
 // True when the stripe has more to do than one visit allows.
 bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
-  if (!keyspace_.stripe(stripe).lock.TryLock()) return false;
+  if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) return false;
   EngineContext& context = *lane.context;
   context.BeginUpkeep();
   const bool expire =
@@ -929,7 +939,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   }
   context.EndUpkeep();
   ServeReady(lane);
-  keyspace_.stripe(stripe).lock.Unlock();
+  keyspace_.stripe(stripe).Unlock(lane.seen);
   return more;
 }
 

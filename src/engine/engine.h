@@ -94,6 +94,7 @@ struct Lane {
   bool over_memory = false;      // eviction could not make room for this batch
   bool journal_full = false;     // writers are to wait until the log has caught up
   uint64_t logged = 0;           // what its clients were told of has tickets below this one
+  uint64_t seen = 0;             // the last ticket known to it from locks and its own records
   std::string_view last_name;    // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;
@@ -265,6 +266,7 @@ class Engine {
   void CloseGate(Lane& lane);
   void OpenGate(Lane& lane);
   void ReleaseHeld(Lane& lane);
+  void PrefetchLock(const Lane& lane, const Request& request);
   bool NextIs(const Lane& lane, std::span<const Request> next) const;
 
   // The stripes a command or transaction needs.

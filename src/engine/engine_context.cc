@@ -61,7 +61,11 @@ void EngineContext::End() {
 void EngineContext::EndGroup() {
   in_group_ = false;
   if (record_count_ == 0) return;
-  lane_.logged = engine_.journal_.Append(lane_.index, record_count_, record_.view()) + 1;
+  journal::Journal& journal = engine_.journal_;
+  if (lane_.exclusive) journal.Cut();
+  lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
+  if (lane_.exclusive) journal.Cut();
+  lane_.logged = lane_.seen + 1;
   record_.Clear(kKeepRecord);
   record_count_ = 0;
 }
@@ -116,7 +120,6 @@ void EngineContext::DropPrebuilt() {
 // As the log has it: *N, then $length and bytes of each word.
 void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
-  engine_.journal_.PrefetchTicket();
   size_t size = 24;
   for (const std::string_view word : words) size += word.size() + 28;
   char* const begin = record_.Reserve(size);
@@ -591,7 +594,7 @@ void EngineContext::Unlock(size_t stripe) {
   if (lane_.exclusive) return;
   EndGroup();
   engine_.ServeReady(lane_);
-  engine_.keyspace_.stripe(stripe).lock.Unlock();
+  engine_.keyspace_.stripe(stripe).Unlock(lane_.seen);
 }
 
 bool EngineContext::RandomKey(std::string* key) {
@@ -607,7 +610,7 @@ bool EngineContext::RandomKey(std::string* key) {
       if (pick < size) break;
       pick -= size;
     }
-    if (!lane_.exclusive) keyspace.stripe(stripe).lock.Lock();
+    if (!lane_.exclusive) keyspace.stripe(stripe).Lock(&lane_.seen);
     Table* table = keyspace.table(db_, stripe);
     Entry* entry = table == nullptr ? nullptr : table->Random(lane_.rng);
     bool found = false;
@@ -636,7 +639,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
   size_t empty_stripes = 0;
   while (stripe < Keyspace::kStripes) {
     if (keyspace.table(db_, stripe) != nullptr) {
-      if (!lane_.exclusive) keyspace.stripe(stripe).lock.Lock();
+      if (!lane_.exclusive) keyspace.stripe(stripe).Lock(&lane_.seen);
       if (Table* table = keyspace.table(db_, stripe); table != nullptr) {
         std::vector<std::string> expired;
         order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {

@@ -79,7 +79,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
     if (!PickTable(keyspace_, lane.rng, volatile_only, &db, &stripe)) {
       return Evicted::kNothingLeft;
     }
-    if (!keyspace_.stripe(stripe).lock.TryLock()) continue;
+    if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) continue;
     Table* table = keyspace_.table(db, stripe);
     size_t wanted = static_cast<size_t>(std::min<int64_t>(settings.maxmemory_samples, 64));
     Entry* samples[64];
@@ -95,7 +95,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
       context.EndUpkeep();
       ServeReady(lane);
-      keyspace_.stripe(stripe).lock.Unlock();
+      keyspace_.stripe(stripe).Unlock(lane.seen);
       return Evicted::kOne;
     }
     for (size_t i = 0; i < found; ++i) {
@@ -112,12 +112,12 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       lane.candidates.insert(at, {db, score, keyspace_.Hash(key), std::string(key)});
       if (lane.candidates.size() > kPool) lane.candidates.erase(lane.candidates.begin());
     }
-    keyspace_.stripe(stripe).lock.Unlock();
+    keyspace_.stripe(stripe).Unlock(lane.seen);
     while (!lane.candidates.empty()) {
       const Lane::Candidate best = std::move(lane.candidates.back());
       lane.candidates.pop_back();
       const size_t home = Keyspace::StripeOf(best.hash);
-      if (!keyspace_.stripe(home).lock.TryLock()) continue;
+      if (!keyspace_.stripe(home).TryLock(&lane.seen)) continue;
       Table* holder = keyspace_.table(best.db, home);
       Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
       const bool evict = entry != nullptr && (!volatile_only || entry->has(keyspace::kHasExpiry));
@@ -127,7 +127,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
         context.EndUpkeep();
         ServeReady(lane);
       }
-      keyspace_.stripe(home).lock.Unlock();
+      keyspace_.stripe(home).Unlock(lane.seen);
       if (evict) return Evicted::kOne;
     }
   }

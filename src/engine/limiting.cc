@@ -60,11 +60,10 @@ void Engine::LoadBucket(Lane& lane, RateBucket& bucket) {
   };
   if (lane.exclusive) return load();
   ReleaseHeld(lane);
-  keyspace::StripeLock& lock =
-      keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket.key()))).lock;
-  lock.Lock();
+  keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket.key())));
+  stripe.Lock(&lane.seen);
   load();
-  lock.Unlock();
+  stripe.Unlock(lane.seen);
 }
 
 // REQUIRES: the key's lock.
@@ -80,12 +79,11 @@ void Engine::WriteBuckets(Lane& lane) {
   if (lane.rate_dirty.empty()) return;
   ReleaseHeld(lane);
   for (const std::shared_ptr<RateBucket>& bucket : lane.rate_dirty) {
-    keyspace::StripeLock& lock =
-        keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket->key()))).lock;
-    lock.Lock();
+    keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket->key())));
+    stripe.Lock(&lane.seen);
     WriteBucket(lane, *bucket);
     ServeReady(lane);
-    lock.Unlock();
+    stripe.Unlock(lane.seen);
   }
   lane.rate_dirty.clear();
 }

@@ -54,9 +54,9 @@ void Engine::Unwatch(Lane& lane, Client& client) {
     ReleaseHeld(lane);
     for (const WatchedKey& watched : client.watched) {
       keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
-      stripe.lock.Lock();
+      stripe.Lock(&lane.seen);
       stripe.watches.Remove(watched.db, watched.key, &client.watcher);
-      stripe.lock.Unlock();
+      stripe.Unlock(lane.seen);
     }
     client.watched.clear();
   }

@@ -39,7 +39,7 @@ void AppendWord(std::string* out, std::string_view word) {
 // ---- records ----
 
 void AofLog::Pending::SetMark() {
-  if (next_ticket < switch_at || mark != kNoMark) return;
+  if (mark != kNoMark) return;
   mark = bytes.size();
   db = -1;
 }
@@ -77,11 +77,16 @@ void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) 
   // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
   base::Prefetch(effects.data() + 1024);
   base::Prefetch(effects.data() + 1088);
+  if (ticket >= pending_.switch_at) pending_.SetMark();
   if (ticket >= pending_.skip_below) {
     pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
   }
-  pending_.next_ticket = ticket + 1;
-  pending_.SetMark();
+}
+
+void AofLog::EndRun(uint64_t next) {
+  pending_.next_ticket = next;
+  if (next >= pending_.switch_at) pending_.SetMark();
+  pending_.mutex.unlock();
 }
 
 void AofLog::Pause() {

@@ -122,7 +122,7 @@ class AofLog final : public Sink {
   uint64_t delayed_syncs() const;
 
   void BeginRun() override { pending_.mutex.lock(); }
-  void EndRun() override { pending_.mutex.unlock(); }
+  void EndRun(uint64_t next) override;
   // REQUIRES: within a run, after which a Pause follows before there is much more.
   void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
   void Pause() override;
@@ -155,7 +155,7 @@ class AofLog final : public Sink {
     static constexpr size_t kNoMark = SIZE_MAX;
     mutable std::mutex mutex;
     std::string bytes;
-    uint64_t next_ticket = 0;         // after the last record
+    uint64_t next_ticket = 0;         // every lower one has come
     uint64_t switch_at = UINT64_MAX;  // the switch that is to be made
     size_t mark = kNoMark;            // its records begin here in bytes
     uint64_t skip_below = 0;          // a base has these

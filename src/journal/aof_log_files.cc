@@ -174,7 +174,7 @@ void AofLog::SwitchAt(uint64_t ticket) {
   const std::lock_guard lock(pending_.mutex);
   pending_.CancelSwitch();
   pending_.switch_at = ticket;
-  pending_.SetMark();
+  if (pending_.next_ticket >= ticket) pending_.SetMark();
 }
 
 std::string AofLog::TemporaryBase() const {

@@ -19,8 +19,13 @@ constexpr size_t kLinesAhead = 4;
 constexpr size_t kSpares = 4;
 // A writer looks at the backlog of all after so much of its own.
 constexpr uint64_t kLookEvery = 64 * 1024;
+constexpr uint64_t kOnItsWay = 1;
+constexpr int kLooks = 32;
+constexpr uint64_t kNone = UINT64_MAX;  // no ticket
 // The sink gets its Pause after so much even when there is more.
 constexpr size_t kRunBytes = 1 << 20;
+// Of one turn of the journal's thread.
+constexpr size_t kGoodTurn = 512 << 10;
 constexpr std::chrono::microseconds kShortNap{1000};
 constexpr std::chrono::microseconds kLongNap{10'000};
 constexpr std::chrono::milliseconds kLongestWithoutPause{100};
@@ -66,11 +71,16 @@ struct Journal::Lane {
   void Recycle(Chunk* chunk);
 
   std::array<std::atomic<Chunk*>, kSpares> spares{};
-  alignas(64) Chunk* write;           // the writer's
+  // The last ticket of this lane, or a later one of another that the merger has told it of; shifted
+  // by one. The lowest bit: its record is not there yet.
+  alignas(64) std::atomic<uint64_t> clock{0};
+  Chunk* write;                       // the writer's
   std::atomic<uint64_t> appended{0};  // bytes, by the writer
+  std::atomic<uint64_t> records{0};   // by the writer
   uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
   alignas(64) Chunk* read;            // the merger's
   size_t record = 0;                  // the merger's, in read
+  size_t ready = 0;                   // so many records of it are known to be there
   size_t position = 0;                // the merger's, of its effects
   std::atomic<uint64_t> consumed{0};  // bytes, by the merger
 };
@@ -123,7 +133,8 @@ void Journal::SetSink(Sink* sink) {
   if (sink != nullptr) thread_ = std::thread([this] { Merge(); });
 }
 
-uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects) {
+uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects,
+                         uint64_t after) {
   using Header = Chunk::Header;
   Lane& lane = *lanes_[lane_index];
   const bool is_long = effects.size() >= Chunk::kLong;
@@ -137,17 +148,24 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
     record = 0;
   }
   char* p = chunk->effects() + chunk->used;
-  const uint64_t ticket = next_ticket_.fetch_add(1, std::memory_order_acq_rel);
   if (is_long) {
     const uint64_t bytes = effects.size();
     memcpy(p, &bytes, sizeof(bytes));
     p += sizeof(bytes);
   }
   memcpy(p, effects.data(), effects.size());
+  after = std::max(after, floor_.load(std::memory_order_relaxed));
+  uint64_t clock = lane.clock.load(std::memory_order_relaxed);
+  uint64_t ticket;
+  do {
+    ticket = std::max(clock >> 1, after) + 1;
+  } while (!lane.clock.compare_exchange_weak(clock, ticket << 1 | kOnItsWay,
+                                             std::memory_order_acq_rel, std::memory_order_relaxed));
   Header* const header = chunk->header(record);
   *header = {ticket, is_long ? Chunk::kLong : static_cast<uint32_t>(effects.size()), groups};
   chunk->used += size;
   chunk->filled.store(record + 1, std::memory_order_release);
+  lane.clock.store(ticket << 1, std::memory_order_release);
   // Who merged the chunk's last use has these lines: the next record's are asked for back early.
   base::PrefetchForWrite(header - 8);
   for (size_t line = 1; line <= kLinesAhead; ++line) {
@@ -155,7 +173,28 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   }
   lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size + sizeof(Header),
                       std::memory_order_relaxed);
+  lane.records.store(lane.records.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   return ticket;
+}
+
+uint64_t Journal::LastTicket() const {
+  uint64_t last = 0;
+  for (const auto& lane : lanes_) {
+    last = std::max(last, lane->clock.load(std::memory_order_acquire) >> 1);
+  }
+  return last;
+}
+
+uint64_t Journal::Cut() {
+  const uint64_t last = LastTicket();
+  floor_.store(last, std::memory_order_relaxed);
+  return last + 1;
+}
+
+uint64_t Journal::AppendedRecords() const {
+  uint64_t records = 0;
+  for (const auto& lane : lanes_) records += lane->records.load(std::memory_order_acquire);
+  return records;
 }
 
 bool Journal::Full(size_t lane_index) {
@@ -176,64 +215,107 @@ int64_t Journal::backlog() const {
   return static_cast<int64_t>(total);
 }
 
-// Takes this lane's records as long as they carry the next tickets; how many bytes it were. What
-// was taken is published once per run: writers read these counters.
-size_t Journal::MergeRun(Lane& lane, uint64_t* expected) {
+// Every record with a ticket up to what it returns is there to be read, and none will come. Lanes
+// that are behind are told the last ticket of all, so that an idle one holds nobody up.
+uint64_t Journal::Complete() {
+  const uint64_t last = LastTicket();
+  uint64_t complete = last;
+  for (auto& lane : lanes_) {
+    uint64_t clock = lane->clock.load(std::memory_order_acquire);
+    // A record on its way is there in a moment, unless its thread has lost its core.
+    for (int i = 0; i < kLooks && (clock & kOnItsWay) != 0 && clock >> 1 <= last; ++i) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      clock = lane->clock.load(std::memory_order_acquire);
+    }
+    while ((clock & kOnItsWay) == 0 && clock >> 1 < last &&
+           !lane->clock.compare_exchange_weak(clock, last << 1, std::memory_order_acq_rel,
+                                              std::memory_order_acquire)) {
+    }
+    if ((clock & kOnItsWay) != 0) complete = std::min(complete, (clock >> 1) - 1);
+  }
+  return complete;
+}
+
+// The ticket of the lane's next record; kNone when there is none.
+uint64_t Journal::Head(Lane& lane) {
+  while (lane.record == lane.ready) {
+    Chunk* const chunk = lane.read;
+    Chunk* const next = chunk->next.load(std::memory_order_acquire);
+    lane.ready = chunk->filled.load(std::memory_order_acquire);
+    if (lane.record != lane.ready) break;
+    // Loaded before `filled`, so that nothing was filled in between.
+    if (next == nullptr) return kNone;
+    lane.read = next;
+    lane.record = lane.ready = lane.position = 0;
+    lane.Recycle(chunk);
+  }
+  return lane.read->header(lane.record)->ticket;
+}
+
+// Takes this lane's records with tickets up to `last`; how many bytes it were. What was taken is
+// published once per run: writers read these counters.
+size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
   using Header = Chunk::Header;
   size_t bytes = 0;
-  while (bytes < kRunBytes) {
-    Chunk* const chunk = lane.read;
-    const size_t filled = chunk->filled.load(std::memory_order_acquire);
-    if (lane.record == filled) {
-      Chunk* const next = chunk->next.load(std::memory_order_acquire);
-      // The writer may have filled more between the two loads: look again before moving on.
-      if (next == nullptr || chunk->filled.load(std::memory_order_acquire) != filled) break;
-      lane.read = next;
-      lane.record = lane.position = 0;
-      lane.Recycle(chunk);
-      continue;
+  while (*head <= last && bytes < kRunBytes) {
+    Chunk& chunk = *lane.read;
+    const Header& header = *chunk.header(lane.record);
+    // Later ones are with the core that wrote them.
+    base::Prefetch(&header - 16);
+    const char* p = chunk.effects() + lane.position;
+    uint64_t size = header.size;
+    if (header.size == Chunk::kLong) {
+      memcpy(&size, p, sizeof(size));
+      p += sizeof(size);
     }
-    const size_t before = bytes;
-    for (; lane.record < filled && bytes < kRunBytes; ++lane.record, ++*expected) {
-      const Header header = *chunk->header(lane.record);
-      if (header.ticket != *expected) break;
-      // They are with the core that wrote them.
-      base::Prefetch(chunk->header(lane.record) - 16);
-      const char* p = chunk->effects() + lane.position;
-      uint64_t size = header.size;
-      if (header.size == Chunk::kLong) {
-        memcpy(&size, p, sizeof(size));
-        p += sizeof(size);
-      }
-      sink_->Record(header.ticket, header.groups, {p, size});
-      const size_t all = static_cast<size_t>(p - chunk->effects()) + size - lane.position;
-      lane.position += all;
-      bytes += all + sizeof(Header);
-    }
-    if (bytes == before) break;
-  }
-  if (bytes != 0) {
-    lane.consumed.store(lane.consumed.load(std::memory_order_relaxed) + bytes,
-                        std::memory_order_relaxed);
+    sink_->Record(header.ticket, header.groups, {p, size});
+    const size_t all = static_cast<size_t>(p - chunk.effects()) + size - lane.position;
+    lane.position += all;
+    bytes += all + sizeof(Header);
+    ++lane.record;
+    ++delivered_;
+    *head = Head(lane);
   }
   return bytes;
 }
 
 // How many bytes it were.
 size_t Journal::MergeAvailable() {
+  const uint64_t complete = Complete();
   size_t total = 0;
-  uint64_t expected = merged_.load(std::memory_order_relaxed);
   sink_->BeginRun();
-  for (bool progress = true; progress && total < kRunBytes;) {
-    progress = false;
-    for (auto& lane : lanes_) {
-      const size_t bytes = MergeRun(*lane, &expected);
-      total += bytes;
-      progress = progress || bytes != 0;
+  heads_.clear();
+  for (auto& lane : lanes_) heads_.push_back(Head(*lane));
+  taken_.assign(lanes_.size(), 0);
+  uint64_t first = 0;
+  while (true) {
+    // The first record of all, and how far its lane goes before another's comes.
+    size_t at = 0;
+    uint64_t second = kNone;
+    for (size_t i = 1; i < heads_.size(); ++i) {
+      if (heads_[i] < heads_[at]) {
+        second = heads_[at];
+        at = i;
+      } else {
+        second = std::min(second, heads_[i]);
+      }
     }
+    first = heads_[at];
+    if (first > complete || total >= kRunBytes) break;
+    const size_t bytes = MergeRun(*lanes_[at], std::min(second, complete), &heads_[at]);
+    taken_[at] += bytes;
+    total += bytes;
   }
-  sink_->EndRun();
-  merged_.store(expected, std::memory_order_release);
+  for (size_t i = 0; i < lanes_.size(); ++i) {
+    if (taken_[i] == 0) continue;
+    std::atomic<uint64_t>& consumed = lanes_[i]->consumed;
+    consumed.store(consumed.load(std::memory_order_relaxed) + taken_[i], std::memory_order_relaxed);
+  }
+  const uint64_t next = std::min(first, complete + 1);
+  sink_->EndRun(next);
+  merged_.store(next, std::memory_order_release);
   return total;
 }
 
@@ -253,27 +335,30 @@ bool Journal::MergeHere() {
 
 // One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in
 // which more records may come.
-Journal::Found Journal::MergeTurn(bool nudged, bool stop, std::chrono::microseconds* gather) {
+Journal::Found Journal::MergeTurn(bool nudged, bool stop, size_t* taken,
+                                  std::chrono::microseconds* gather) {
   const std::lock_guard lock(merge_mutex_);
-  const size_t bytes = MergeAvailable();
+  const size_t bytes = *taken = MergeAvailable();
   const bool any = bytes != 0 || merged_.load(std::memory_order_relaxed) != paused_at_;
   if (any && !stop && bytes < kRunBytes && (*gather = GatherFor()).count() > 0) return Found::kMore;
   if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
   if (!any) return Found::kNothing;
-  // Records that nobody waits for are taken many at a time: looking for each would keep the
-  // writers' lines of memory moving between the cores.
   const bool more = stop || bytes >= kRunBytes;
   return more ? Found::kMore : Found::kSome;
 }
 
 void Journal::Merge() {
   std::chrono::microseconds nap = kShortNap;
+  // Records that nobody waits for are taken many at a time: each turn takes a core from a writer,
+  // who may hold a lock, and moves lines of memory.
+  std::chrono::microseconds rest = kShortNap;
   while (true) {
     const bool stop = stopping_.load(std::memory_order_acquire);
     const bool missed = missed_.exchange(false);
     const bool nudged = nudged_.exchange(false) || missed;
     std::chrono::microseconds gather{0};
-    const Found found = MergeTurn(nudged, stop, &gather);
+    size_t bytes = 0;
+    const Found found = MergeTurn(nudged, stop, &bytes, &gather);
     if (gather.count() > 0) {
       Sleep(gather);
       awaited_.store(0);
@@ -285,17 +370,20 @@ void Journal::Merge() {
       nap = std::min(nap * 2, kLongNap);
       continue;
     } else if (found == Found::kSome) {
-      Sleep(kShortNap);
+      if (bytes < kGoodTurn / 2) rest = std::min(rest * 2, kLongNap);
+      if (bytes > kGoodTurn) rest = std::max(rest / 2, kShortNap);
+      Sleep(rest);
     }
     nap = kShortNap;
   }
 }
 
 void Journal::Pause() {
-  const uint64_t before = std::exchange(paused_at_, merged_.load(std::memory_order_relaxed));
+  const uint64_t before = std::exchange(paused_after_, delivered_);
+  paused_at_ = merged_.load(std::memory_order_relaxed);
   sink_->Pause();
   last_pause_ = Clock::now();
-  outstanding_ = std::max(next_ticket() - before, outstanding_ - (outstanding_ + 7) / 8);
+  outstanding_ = std::max(AppendedRecords() - before, outstanding_ - (outstanding_ + 7) / 8);
 }
 
 // Group commit: writers that wait for one Pause come back at about the same time. With half of
@@ -303,8 +391,8 @@ void Journal::Pause() {
 // to wait for them, in which case there is more to merge then.
 std::chrono::microseconds Journal::GatherFor() {
   constexpr std::chrono::microseconds kNot{0};
-  const uint64_t goal = paused_at_ + outstanding_ / 2;
-  if (next_ticket() >= goal) return kNot;
+  const uint64_t goal = paused_after_ + outstanding_ / 2;
+  if (AppendedRecords() >= goal) return kNot;
   const std::chrono::microseconds patience = std::min(sink_->Patience(), kLongestPatience);
   const auto left =
       std::chrono::duration_cast<std::chrono::microseconds>(last_pause_ + patience - Clock::now());
@@ -320,7 +408,7 @@ void Journal::Sleep(std::chrono::microseconds nap) {
   sleeping_.store(true);
   sleep_.wait_for(lock, nap, [this] {
     const uint64_t awaited = awaited_.load();
-    return awaited != 0 ? next_ticket_.load() >= awaited : nudged_.load() || missed_.load();
+    return awaited != 0 ? AppendedRecords() >= awaited : nudged_.load() || missed_.load();
   });
   sleeping_.store(false);
 }
@@ -329,13 +417,13 @@ void Journal::Nudge() {
   const bool again = nudged_.exchange(true);
   if (!sleeping_.load()) return;
   const uint64_t awaited = awaited_.load();
-  if (awaited != 0 ? next_ticket_.load() < awaited : again) return;
+  if (awaited != 0 ? AppendedRecords() < awaited : again) return;
   const std::lock_guard lock(sleep_mutex_);
   sleep_.notify_one();
 }
 
 void Journal::Flush() {
-  const uint64_t target = next_ticket_.load(std::memory_order_acquire);
+  const uint64_t target = next_ticket();
   while (merged_.load(std::memory_order_acquire) < target) {
     Nudge();
     std::this_thread::sleep_for(std::chrono::microseconds(100));

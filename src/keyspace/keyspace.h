@@ -58,9 +58,32 @@ class WatchMap {
   std::unordered_map<std::string, std::vector<Item>> map_;
 };
 
+// Who may change keys locks a stripe with the last ticket it has seen (journal/journal.h), so that
+// tickets of what is done under the lock come in its order.
 struct alignas(64) Stripe {
+  bool TryLock(uint64_t* ticket) { return lock.TryLock() && Learn(ticket); }
+  void Lock(uint64_t* ticket) {
+    lock.Lock();
+    Learn(ticket);
+  }
+  bool TryLockFor(int64_t micros, uint64_t* ticket) {
+    return lock.TryLockFor(micros) && Learn(ticket);
+  }
+  // ticket: as it is after what was done under the lock.
+  void Unlock(uint64_t ticket) {
+    seen = ticket;
+    lock.Unlock();
+  }
+
   StripeLock lock;
-  WatchMap watches;  // guarded by lock
+  uint64_t seen = 0;  // guarded by lock: the last ticket of who held it
+  WatchMap watches;   // guarded by lock
+
+ private:
+  bool Learn(uint64_t* ticket) const {
+    if (*ticket < seen) *ticket = seen;
+    return true;
+  }
 };
 
 class Keyspace {

@@ -405,7 +405,7 @@ base::Status Persistence::Rewrite() {
   base::Status status = WriteBase(cut, [&] {
     engine_.Exclusively(engine_.house_lane(), [&] {
       cut = BeginCut(true);
-      log_->SwitchAt(engine_.journal().next_ticket());
+      log_->SwitchAt(engine_.journal().Cut());
     });
   });
   NoteRewrite(status, start);

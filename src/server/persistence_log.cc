@@ -61,7 +61,7 @@ base::Status Persistence::BeginLog(std::unique_ptr<AofLog> log) {
   engine_.Exclusively(engine_.house_lane(), [&] {
     log_ = std::move(log);
     cut = BeginCut(true);
-    log_->SwitchAt(engine_.journal().next_ticket());
+    log_->SwitchAt(engine_.journal().Cut());
     engine_.journal().SetSink(log_.get());
   });
   base::Status status = WriteBase(cut);

@@ -121,7 +121,7 @@ class Driver {
     records_.push_back(std::move(groups));
     log_->BeginRun();
     log_->Record(records_.size() - 1, static_cast<uint32_t>(records_.back().size()), effects);
-    log_->EndRun();
+    log_->EndRun(records_.size());
   }
 
   void BeginRewrite() {
@@ -551,7 +551,7 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
     rewrite(0);
     log.BeginRun();
     log.Record(0, 1, Effects({{0, {"SET", "a", "1"}}}));
-    log.EndRun();
+    log.EndRun(1);
     log.Pause();
     EXPECT_GT(log.size(), log.base_size());
     std::filesystem::remove_all(dir / "aof");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine_fixture.h"
@@ -135,10 +136,10 @@ TEST(Engine, PausedClientsWaitAndGoOn) {
 TEST(Engine, JournalsEffectsInTicketOrder) {
   struct Words final : journal::Sink {
     void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-      EXPECT_EQ(ticket, next++);
+      EXPECT_GT(ticket, std::exchange(last, ticket));
       text.push_back(std::to_string(groups) + ":" + std::string(effects));
     }
-    uint64_t next = 0;
+    uint64_t last = 0;
     std::vector<std::string> text;
   };
   TestEngine test(1);

@@ -1,62 +1,139 @@
 // The journal: records of several threads reach the sink once, whole and in ticket order.
 #include "journal/journal.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/rng.h"
 
 namespace sava::journal {
 namespace {
 
 struct Recorder final : Sink {
   void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-    in_order = in_order && ticket == first + texts.size();
+    in_order = in_order && ticket >= last && ticket >= next;
+    last = ticket;
     texts.push_back(std::to_string(groups) + ":" + std::string(effects));
+  }
+  // Nothing below it is to come.
+  void EndRun(uint64_t now) override {
+    in_order = in_order && now >= next && (texts.empty() || now > last || runs_cut);
+    next = now;
   }
   void Pause() override { pauses.fetch_add(1); }
 
-  uint64_t first = 0;
+  uint64_t last = 0;
+  uint64_t next = 0;
+  bool runs_cut = false;  // so many records that a run may end between two with the same ticket
   bool in_order = true;
   std::vector<std::string> texts;
   std::atomic<int> pauses{0};
 };
 
-TEST(Journal, MergesLanesByTicket) {
+// What a lock hands on, as a stripe does.
+struct Place {
+  std::mutex lock;
+  uint64_t seen = 0;
+  int count = 0;
+};
+
+// Records of the same place, and those of the same lane, arrive in their order, each once.
+TEST(Journal, MergesLanesInTheOrderOfTheirLocks) {
   Recorder sink;
-  Journal journal(3);
-  journal.SetSink(&sink);
+  sink.runs_cut = true;
+  constexpr size_t kLanes = 3;
   constexpr int kEach = 20'000;
-  std::vector<std::vector<uint64_t>> tickets(3);
+  constexpr size_t kPlaces = 5;
+  Journal journal(kLanes);
+  journal.SetSink(&sink);
+  std::array<Place, kPlaces> places;
   {
     std::vector<std::jthread> writers;
-    for (size_t lane = 0; lane < 3; ++lane) {
+    for (size_t lane = 0; lane < kLanes; ++lane) {
       writers.emplace_back([&, lane] {
+        base::Rng rng(lane + 1);
+        uint64_t seen = 0;
         for (int i = 0; i < kEach; ++i) {
           // Now and then one that is larger than a chunk.
           const std::string text(i % 5000 == 7 ? 300'000 : static_cast<size_t>(i % 90), 'x');
-          tickets[lane].push_back(
-              journal.Append(lane, 1, std::to_string(lane) + "." + std::to_string(i) + text));
+          const size_t at = rng.Below(kPlaces);
+          Place& place = places[at];
+          const std::lock_guard lock(place.lock);
+          seen = std::max(seen, place.seen);
+          const uint64_t before = seen;
+          seen = journal.Append(
+              lane, 1, fmt::format("{} {} {} {} {}", lane, i, at, place.count++, text), seen);
+          EXPECT_GT(seen, before);
+          place.seen = seen;
           if (i % 100 == 0) journal.Nudge();
+          if (i % 333 == 0) journal.MergeHere();
         }
       });
     }
   }
-  EXPECT_EQ(journal.next_ticket(), 3U * kEach);
+  const uint64_t next = journal.next_ticket();
   journal.SetSink(nullptr);  // delivers everything first
   EXPECT_FALSE(journal.enabled());
   EXPECT_EQ(journal.backlog(), 0);
-  ASSERT_EQ(sink.texts.size(), 3U * kEach);
+  ASSERT_EQ(sink.texts.size(), kLanes * kEach);
   EXPECT_TRUE(sink.in_order);
-  for (size_t lane = 0; lane < 3; ++lane) {
-    for (int i = 0; i < kEach; ++i) {
-      const std::string begin = "1:" + std::to_string(lane) + "." + std::to_string(i);
-      ASSERT_TRUE(sink.texts[tickets[lane][static_cast<size_t>(i)]].starts_with(begin));
-    }
+  EXPECT_EQ(sink.next, next);
+  std::array<int, kLanes> of_lane{};
+  std::array<int, kPlaces> of_place{};
+  for (const std::string& text : sink.texts) {
+    size_t lane = 0;
+    size_t at = 0;
+    int number = 0;
+    int count = 0;
+    ASSERT_EQ(sscanf(text.c_str(), "1:%zu %d %zu %d", &lane, &number, &at, &count), 4);
+    ASSERT_EQ(number, of_lane[lane]++);
+    ASSERT_EQ(count, of_place[at]++);
   }
+}
+
+// What comes after a cut has later tickets than all before it, whoever writes.
+TEST(Journal, ACutDividesRecords) {
+  Recorder sink;
+  Journal journal(3);
+  journal.SetSink(&sink);
+  uint64_t last = 0;
+  for (int i = 0; i < 10; ++i) last = journal.Append(0, 1, "before", last);
+  EXPECT_EQ(journal.Append(1, 1, "elsewhere", 0), 1U);
+  const uint64_t cut = journal.Cut();
+  EXPECT_EQ(cut, last + 1);
+  EXPECT_GE(journal.Append(2, 1, "after", 0), cut);
+  EXPECT_GE(journal.Append(1, 1, "after", 0), cut);
+  journal.SetSink(nullptr);
+  EXPECT_TRUE(sink.in_order);
+  ASSERT_EQ(sink.texts.size(), 13U);
+  EXPECT_EQ(sink.texts[11], "1:after");
+  EXPECT_EQ(sink.texts[12], "1:after");
+}
+
+// A lane that never writes holds nobody up.
+TEST(Journal, AnIdleLaneIsNotWaitedFor) {
+  Recorder sink;
+  Journal journal(4);
+  journal.SetSink(&sink);
+  uint64_t last = 0;
+  for (int i = 0; i < 1000; ++i) last = journal.Append(1, 1, "x", last);
+  while (!journal.MergeHere()) std::this_thread::yield();
+  EXPECT_EQ(sink.next, last + 1);
+  // It was told: its first record comes after those that were delivered.
+  EXPECT_GT(journal.Append(3, 1, "y", 0), last);
+  journal.SetSink(nullptr);
+  EXPECT_TRUE(sink.in_order);
+  EXPECT_EQ(sink.texts.size(), 1001U);
 }
 
 TEST(Journal, PausesAfterRecordsAndWithoutThem) {
@@ -70,16 +147,16 @@ TEST(Journal, PausesAfterRecordsAndWithoutThem) {
     return sink.pauses.load() >= pauses;
   };
   EXPECT_TRUE(wait_for(2));  // nothing came
-  journal.Append(0, 1, "a");
+  journal.Append(0, 1, "a", 0);
   journal.Flush();
   journal.SetSink(nullptr);
   EXPECT_EQ(sink.texts, std::vector<std::string>{"1:a"});
 
   // Another sink goes on with the next ticket.
   Recorder next;
-  next.first = journal.next_ticket();
+  next.next = journal.next_ticket();
   journal.SetSink(&next);
-  journal.Append(0, 2, "b");
+  journal.Append(0, 2, "b", 0);
   journal.SetSink(nullptr);
   EXPECT_TRUE(next.in_order);
   EXPECT_EQ(next.texts, std::vector<std::string>{"2:b"});
@@ -92,8 +169,8 @@ TEST(Journal, MergesOnTheThreadOfWhoWaits) {
   Journal journal(2);
   EXPECT_FALSE(journal.MergeHere());  // there is no sink
   journal.SetSink(&sink);
-  journal.Append(0, 1, "a");
-  journal.Append(1, 1, "b");
+  journal.Append(0, 1, "a", 0);
+  journal.Append(1, 1, "b", 0);
   while (!journal.MergeHere()) std::this_thread::yield();
   EXPECT_EQ(journal.backlog(), 0);
   EXPECT_GE(sink.pauses.load(), 1);
@@ -107,14 +184,16 @@ TEST(Journal, MergesOnTheThreadOfWhoWaits) {
 TEST(Journal, WhoCannotMergeIsNotForgotten) {
   struct Last final : Sink {
     void Record(uint64_t ticket, uint32_t, std::string_view) override {
-      in_order = in_order && ticket == taken;
-      taken = ticket + 1;
+      in_order = in_order && ticket >= taken;
+      ++count;
     }
+    void EndRun(uint64_t next) override { taken = next; }
     void Pause() override {
       done = taken;
       done.notify_all();
     }
     bool in_order = true;
+    uint64_t count = 0;
     uint64_t taken = 0;
     std::atomic<uint64_t> done{0};
   };
@@ -128,7 +207,7 @@ TEST(Journal, WhoCannotMergeIsNotForgotten) {
     for (size_t lane = 0; lane < kWriters; ++lane) {
       writers.emplace_back([&, lane] {
         for (uint64_t i = 0; i < kEach; ++i) {
-          const uint64_t ticket = journal.Append(lane, 1, "x");
+          const uint64_t ticket = journal.Append(lane, 1, "x", 0);
           if (journal.MergeHere() && sink.done <= ticket) journal.Nudge();
           for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
         }
@@ -137,7 +216,7 @@ TEST(Journal, WhoCannotMergeIsNotForgotten) {
   }
   journal.SetSink(nullptr);
   EXPECT_TRUE(sink.in_order);
-  EXPECT_EQ(sink.done, kWriters * kEach);
+  EXPECT_EQ(sink.count, kWriters * kEach);
 }
 
 // More than one run of records: all of it is delivered.
@@ -146,7 +225,7 @@ TEST(Journal, MergesAllThatWasThere) {
   Journal journal(1);
   journal.SetSink(&sink);
   constexpr size_t kRecords = 40;
-  for (size_t i = 0; i < kRecords; ++i) journal.Append(0, 1, std::string(100'000, 'x'));
+  for (size_t i = 0; i < kRecords; ++i) journal.Append(0, 1, std::string(100'000, 'x'), 0);
   while (!journal.MergeHere()) std::this_thread::yield();
   EXPECT_EQ(journal.backlog(), 0);
   journal.SetSink(nullptr);
@@ -156,13 +235,15 @@ TEST(Journal, MergesAllThatWasThere) {
 // Writers that wait for a Pause share it, and none waits for ever.
 TEST(Journal, WaitingWritersShareAPause) {
   struct Slow final : Sink {
-    void Record(uint64_t ticket, uint32_t, std::string_view) override { taken = ticket + 1; }
+    void Record(uint64_t, uint32_t, std::string_view) override { ++count; }
+    void EndRun(uint64_t next) override { taken = next; }
     void Pause() override {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       if (done.exchange(taken) != taken) shared.fetch_add(1);
       done.notify_all();
     }
     std::chrono::microseconds Patience() const override { return std::chrono::milliseconds(1); }
+    uint64_t count = 0;
     uint64_t taken = 0;
     std::atomic<uint64_t> done{0};
     std::atomic<uint64_t> shared{0};
@@ -177,14 +258,14 @@ TEST(Journal, WaitingWritersShareAPause) {
     for (size_t lane = 0; lane < kWriters; ++lane) {
       writers.emplace_back([&, lane] {
         for (int i = 0; i < kEach; ++i) {
-          const uint64_t ticket = journal.Append(lane, 1, "x");
+          const uint64_t ticket = journal.Append(lane, 1, "x", 0);
           journal.Nudge();
           for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
         }
       });
     }
   }
-  EXPECT_EQ(sink.done, kWriters * kEach);
+  EXPECT_EQ(sink.count, kWriters * kEach);
   EXPECT_LT(sink.shared, kWriters * kEach);
   journal.SetSink(nullptr);
 }
@@ -192,7 +273,8 @@ TEST(Journal, WaitingWritersShareAPause) {
 // After many came at once, one that comes alone is not made to wait for others for ever.
 TEST(Journal, ABurstIsForgotten) {
   struct Patient final : Sink {
-    void Record(uint64_t ticket, uint32_t, std::string_view) override { taken = ticket + 1; }
+    void Record(uint64_t, uint32_t, std::string_view) override { ++count; }
+    void EndRun(uint64_t next) override { taken = next; }
     void Pause() override {
       done = taken;
       done.notify_all();
@@ -201,6 +283,7 @@ TEST(Journal, ABurstIsForgotten) {
       asked.fetch_add(1);  // only while it might wait
       return std::chrono::milliseconds(1);
     }
+    uint64_t count = 0;
     uint64_t taken = 0;
     std::atomic<uint64_t> done{0};
     mutable std::atomic<int> asked{0};
@@ -210,7 +293,7 @@ TEST(Journal, ABurstIsForgotten) {
   journal.SetSink(&sink);
   const auto write = [&](int count) {
     uint64_t ticket = 0;
-    for (int i = 0; i < count; ++i) ticket = journal.Append(0, 1, "x");
+    for (int i = 0; i < count; ++i) ticket = journal.Append(0, 1, "x", 0);
     journal.Nudge();
     for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
   };

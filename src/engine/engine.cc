@@ -182,6 +182,8 @@ void Engine::CloseGate(Lane& lane) {
     return true;
   });
   lane.exclusive = true;
+  // It may see what any stripe has.
+  if (journal_.enabled()) lane.seen = std::max(lane.seen, journal_.next_ticket() - 1);
 }
 
 void Engine::OpenGate(Lane& lane) {
@@ -361,19 +363,20 @@ void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
   }
 }
 
-// Whether the next request works on the stripe that is held.
-bool Engine::NextIs(const Lane& lane, std::span<const Request> next) const {
-  return !next.empty() && next[0].key_count == 1 &&
-         static_cast<int>(Keyspace::StripeOf(lane.hashes[next[0].first_hash])) == lane.held_stripe;
+// Whether the request works on the stripe that is held, and on no other.
+bool Engine::NeedsHeld(const Lane& lane, const Request& request) {
+  return request.key_count == 1 &&
+         static_cast<int>(Keyspace::StripeOf(lane.hashes[request.first_hash])) == lane.held_stripe;
 }
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
+    // Kept for a neighbour only: who loses its core between two commands should hold nothing.
+    if (lane.held_stripe >= 0 && !NeedsHeld(lane, request)) ReleaseHeld(lane);
     if (i + kLocksAhead < batch.size()) PrefetchLock(lane, batch[i + kLocksAhead]);
-    if (i >= looked && request.key_count == 1 && request.command->looks_up &&
-        static_cast<int>(Keyspace::StripeOf(lane.hashes[request.first_hash])) == lane.held_stripe) {
+    if (i >= looked && lane.held_stripe >= 0 && request.command->looks_up) {
       looked = std::min(batch.size(), i + kLookAhead);
       LookAhead(lane, batch.subspan(i, looked - i));
     }
@@ -389,8 +392,6 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
     }
-    // Kept for a neighbour only: who loses its core between two commands should hold nothing.
-    if (lane.held_stripe >= 0 && !NextIs(lane, batch.subspan(i + 1))) ReleaseHeld(lane);
   }
 }
 
@@ -713,7 +714,10 @@ bool Engine::ReceiveMail(Lane& lane) {
   lane.own_mail = false;
   auto mails = lane.mailbox.Take();
   // What clients are told may be another lane's doing, which that one has logged and not written.
-  if (!mails.empty() && journal_.enabled()) lane.logged = journal_.next_ticket();
+  if (!mails.empty() && journal_.enabled()) {
+    lane.logged = journal_.next_ticket();
+    lane.seen = std::max(lane.seen, lane.logged - 1);
+  }
   for (Mail& mail : mails) {
     if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
       woken = true;

@@ -267,7 +267,7 @@ class Engine {
   void OpenGate(Lane& lane);
   void ReleaseHeld(Lane& lane);
   void PrefetchLock(const Lane& lane, const Request& request);
-  bool NextIs(const Lane& lane, std::span<const Request> next) const;
+  static bool NeedsHeld(const Lane& lane, const Request& request);
 
   // The stripes a command or transaction needs.
   struct LockSet {

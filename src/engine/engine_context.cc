@@ -62,10 +62,9 @@ void EngineContext::EndGroup() {
   in_group_ = false;
   if (record_count_ == 0) return;
   journal::Journal& journal = engine_.journal_;
-  if (lane_.exclusive) journal.Cut();
   lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
-  if (lane_.exclusive) journal.Cut();
-  lane_.logged = lane_.seen + 1;
+  lane_.logged = std::max(lane_.logged, lane_.seen + 1);
+  if (lane_.exclusive) journal.Cut();  // no stripe hands it on
   record_.Clear(kKeepRecord);
   record_count_ = 0;
 }

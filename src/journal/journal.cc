@@ -165,6 +165,8 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   *header = {ticket, is_long ? Chunk::kLong : static_cast<uint32_t>(effects.size()), groups};
   chunk->used += size;
   chunk->filled.store(record + 1, std::memory_order_release);
+  // Counted before it can be delivered.
+  lane.records.store(lane.records.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   lane.clock.store(ticket << 1, std::memory_order_release);
   // Who merged the chunk's last use has these lines: the next record's are asked for back early.
   base::PrefetchForWrite(header - 8);
@@ -173,7 +175,6 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   }
   lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size + sizeof(Header),
                       std::memory_order_relaxed);
-  lane.records.store(lane.records.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   return ticket;
 }
 
@@ -235,6 +236,7 @@ uint64_t Journal::Complete() {
     }
     if ((clock & kOnItsWay) != 0) complete = std::min(complete, (clock >> 1) - 1);
   }
+  awaits_record_ = complete < last;
   return complete;
 }
 
@@ -334,11 +336,12 @@ bool Journal::MergeHere() {
 }
 
 // One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in
-// which more records may come.
-Journal::Found Journal::MergeTurn(bool nudged, bool stop, size_t* taken,
+// which more records may come. *coming: a record is on its way and will be there soon.
+Journal::Found Journal::MergeTurn(bool nudged, bool stop, size_t* taken, bool* coming,
                                   std::chrono::microseconds* gather) {
   const std::lock_guard lock(merge_mutex_);
   const size_t bytes = *taken = MergeAvailable();
+  *coming = awaits_record_;
   const bool any = bytes != 0 || merged_.load(std::memory_order_relaxed) != paused_at_;
   if (any && !stop && bytes < kRunBytes && (*gather = GatherFor()).count() > 0) return Found::kMore;
   if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
@@ -358,21 +361,20 @@ void Journal::Merge() {
     const bool nudged = nudged_.exchange(false) || missed;
     std::chrono::microseconds gather{0};
     size_t bytes = 0;
-    const Found found = MergeTurn(nudged, stop, &bytes, &gather);
+    bool coming = false;
+    const Found found = MergeTurn(nudged, stop, &bytes, &coming, &gather);
     if (gather.count() > 0) {
       Sleep(gather);
       awaited_.store(0);
     } else if (found == Found::kNothing) {
       if (stop) return;
-      // A ticket whose record is on its way will be there soon.
-      const bool coming = next_ticket() != merged_.load(std::memory_order_relaxed);
       Sleep(coming ? kShortNap / 10 : nap);
       nap = std::min(nap * 2, kLongNap);
       continue;
     } else if (found == Found::kSome) {
       if (bytes < kGoodTurn / 2) rest = std::min(rest * 2, kLongNap);
       if (bytes > kGoodTurn) rest = std::max(rest / 2, kShortNap);
-      Sleep(rest);
+      Sleep(coming ? kShortNap / 10 : rest);
     }
     nap = kShortNap;
   }
@@ -423,6 +425,7 @@ void Journal::Nudge() {
 }
 
 void Journal::Flush() {
+  if (!enabled()) return;
   const uint64_t target = next_ticket();
   while (merged_.load(std::memory_order_acquire) < target) {
     Nudge();

@@ -91,7 +91,8 @@ class Journal {
 
   void Merge();
   enum class Found : uint8_t { kNothing, kSome, kMore };
-  Found MergeTurn(bool nudged, bool stop, size_t* taken, std::chrono::microseconds* gather);
+  Found MergeTurn(bool nudged, bool stop, size_t* taken, bool* coming,
+                  std::chrono::microseconds* gather);
   // ---- merge_mutex_ is held ----
   size_t MergeAvailable();
   size_t MergeRun(Lane& lane, uint64_t last, uint64_t* head);
@@ -116,11 +117,12 @@ class Journal {
   std::atomic<uint64_t> awaited_{0};  // no nudge wakes the merger before so many were appended
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;
-  std::mutex merge_mutex_;     // one thread merges; all below but thread_
-  uint64_t delivered_ = 0;     // records
-  uint64_t paused_after_ = 0;  // so many of them had their Pause
-  uint64_t paused_at_ = 0;     // every ticket below it had
-  uint64_t outstanding_ = 0;   // records that waited for a Pause at the end of recent ones, at most
+  std::mutex merge_mutex_;      // one thread merges; all below but thread_
+  bool awaits_record_ = false;  // one that others wait for was on its way when last looked
+  uint64_t delivered_ = 0;      // records
+  uint64_t paused_after_ = 0;   // so many of them had their Pause
+  uint64_t paused_at_ = 0;      // every ticket below it had
+  uint64_t outstanding_ = 0;  // records that waited for a Pause at the end of recent ones, at most
   std::vector<uint64_t> heads_;  // scratch: the next ticket of each lane
   std::vector<size_t> taken_;    // scratch: bytes of each
   std::chrono::steady_clock::time_point last_pause_{};

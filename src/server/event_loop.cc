@@ -221,7 +221,7 @@ void EventLoop::ReleaseHeld() {
 void EventLoop::AwaitLog() {
   awaits_log_.exchange(true, std::memory_order_acq_rel);
   ReleaseHeld();
-  if (held_.empty()) awaits_log_.store(false, std::memory_order_relaxed);
+  if (held_.empty()) awaits_log_.exchange(false, std::memory_order_acq_rel);
 }
 
 // Whether this loop is to write the log itself for what it holds. REQUIRES: inside the gate.
@@ -234,6 +234,8 @@ bool EventLoop::MayWriteLog() const {
 // would take longer. When another thread is at it, that one will tell. REQUIRES: outside the gate,
 // since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
+  // Raised before: who merges instead may be done, and wake those who wait, before this loop does.
+  awaits_log_.exchange(true, std::memory_order_acq_rel);
   const bool merged = engine_.journal().MergeHere();
   if (merged) server_.WakeHolders();
   engine_.BeginRound(lane_);
@@ -412,13 +414,11 @@ void EventLoop::AfterRound() {
     http_.EndDrain();
   }
   if (!held_.empty()) ReleaseHeld();
+  const bool write = !held_.empty() && MayWriteLog();
+  if (!held_.empty() && !write) AwaitLog();
+  if (!held_.empty() && !write) engine_.journal().Nudge();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
-  const bool write = !held_.empty() && MayWriteLog();
-  if (!held_.empty() && !write) {
-    engine_.journal().Nudge();
-    AwaitLog();
-  }
   engine_.EndRound(lane_);
   if (write) WriteLog();
   MeasureRound();

@@ -373,6 +373,29 @@ TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
   EXPECT_LT(give, take);
 }
 
+// What a waiter is told has a ticket of the giver's lane, whose clock may be far ahead: the answer
+// is held until that is kept, and what the waiter does next is logged after it.
+TEST_F(BlockingTest, AnAnswerFromAheadIsNotForgotten) {
+  struct : journal::Sink {
+    void Record(uint64_t ticket, uint32_t, std::string_view effects) override {
+      if (effects.find("TAKE") != std::string_view::npos) taken = ticket;
+      if (effects.find("later") != std::string_view::npos) later = ticket;
+    }
+    uint64_t taken = 0;
+    uint64_t later = 0;
+  } sink;
+  test.engine.journal().SetSink(&sink);
+  for (int i = 0; i < 50; ++i) giver.Run({"SET", "ahead", "1"});
+  Waits(a, {"TAKE", "k", "0"});
+  giver.Run({"GIVE", "k", "1"});
+  EXPECT_EQ("$1\r\nk\r\n", Answer(a));
+  a.Run({"SET", "later", "1"});
+  test.engine.journal().SetSink(nullptr);
+  EXPECT_GT(sink.taken, 50U);
+  EXPECT_GT(sink.later, sink.taken);
+  EXPECT_GT(a.lane.logged, sink.taken);
+}
+
 // Threads that give, take, pass on, give up, unblock and hang up on few keys: what was given is
 // what was taken and what is left, and nobody waits for what is there.
 class BlockingStress : public testing::Test {

@@ -108,7 +108,7 @@ TEST(Journal, ACutDividesRecords) {
   journal.SetSink(&sink);
   uint64_t last = 0;
   for (int i = 0; i < 10; ++i) last = journal.Append(0, 1, "before", last);
-  EXPECT_EQ(journal.Append(1, 1, "elsewhere", 0), 1U);
+  last = std::max(last, journal.Append(1, 1, "elsewhere", 0));
   const uint64_t cut = journal.Cut();
   EXPECT_EQ(cut, last + 1);
   EXPECT_GE(journal.Append(2, 1, "after", 0), cut);

@@ -1,0 +1,151 @@
+// The journal's order: threads change the same keys in ways that do not commute, one by one, in
+// transactions and all at once; what was logged, run again by one client, gives the same data.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "engine_fixture.h"
+#include "journal/journal.h"
+
+namespace sava::engine {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Logged {
+  uint32_t db;
+  Words words;
+};
+
+Words ParseCommand(std::string_view resp) {
+  const auto number = [&resp] {
+    const size_t end = resp.find("\r\n");
+    int64_t value = 0;
+    EXPECT_TRUE(base::ParseInt(resp.substr(1, end - 1), &value));
+    resp.remove_prefix(end + 2);
+    return static_cast<size_t>(value);
+  };
+  Words words(number());
+  for (std::string& word : words) {
+    const size_t size = number();
+    word = resp.substr(0, size);
+    resp.remove_prefix(size + 2);
+  }
+  return words;
+}
+
+struct Recorder final : journal::Sink {
+  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
+    EXPECT_GE(ticket, next);
+    for (uint32_t i = 0; i < groups; ++i) {
+      uint32_t db;
+      uint32_t size;
+      memcpy(&db, effects.data(), 4);
+      memcpy(&size, effects.data() + 4, 4);
+      log.push_back({db, ParseCommand(effects.substr(8, size))});
+      effects.remove_prefix(8 + size);
+    }
+    EXPECT_TRUE(effects.empty());
+  }
+  void EndRun(uint64_t now) override { next = now; }
+
+  uint64_t next = 0;
+  std::vector<Logged> log;
+};
+
+constexpr size_t kLanes = 3;
+constexpr int kSteps = 4000;
+
+class OrderTest : public testing::Test {
+ public:
+  static std::string Key(base::Rng& rng) { return "k" + std::to_string(rng.Below(12)); }
+
+  static void Step(TestClient& client, base::Rng& rng, const std::string& mark) {
+    switch (rng.Below(16)) {
+      case 0:
+        client.RunPatiently({"RENAME", Key(rng), Key(rng)});
+        break;
+      case 1:
+        client.RunPatiently({"COPY", Key(rng), Key(rng), "REPLACE"});
+        break;
+      case 2:
+        client.RunPatiently({"MSET", Key(rng), mark, Key(rng), mark});
+        break;
+      case 3:
+        client.RunPatiently({"MULTI"});
+        client.RunPatiently({"APPEND", Key(rng), mark});
+        client.RunPatiently({"GETDEL", Key(rng)});
+        client.RunPatiently({"EXEC"});
+        break;
+      case 4:
+        client.RunPatiently({"SELECT", std::to_string(rng.Below(2))});
+        break;
+      case 5:
+        client.RunPatiently({"MOVE", Key(rng), std::to_string(rng.Below(2))});
+        break;
+      case 6:
+        if (rng.Below(20) == 0) client.RunPatiently({"SWAPDB", "0", "1"});
+        if (rng.Below(100) == 0) client.RunPatiently({"FLUSHDB"});
+        break;
+      default:
+        client.RunPatiently({"APPEND", Key(rng), mark});
+        break;
+    }
+  }
+
+  static std::map<std::string, std::string> Data(TestEngine& test) {
+    TestClient client(test, 0);
+    std::map<std::string, std::string> data;
+    for (const char* db : {"0", "1"}) {
+      client.Run({"SELECT", db});
+      for (int i = 0; i < 12; ++i) {
+        const std::string key = "k" + std::to_string(i);
+        data[std::string(db) + key] = client.Run({"GET", key});
+      }
+    }
+    return data;
+  }
+};
+
+TEST_F(OrderTest, RunAgainItGivesTheSameData) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    Recorder sink;
+    TestEngine test(kLanes);
+    test.engine.journal().SetSink(&sink);
+    {
+      std::vector<std::jthread> threads;
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        threads.emplace_back([&, lane] {
+          base::Rng rng(seed * 100 + lane);
+          TestClient client(test, lane);
+          for (int i = 0; i < kSteps; ++i) {
+            Step(client, rng, std::string(1, static_cast<char>('a' + lane)));
+            if (rng.Below(50) == 0) test.engine.journal().MergeHere();
+          }
+        });
+      }
+    }
+    test.engine.journal().SetSink(nullptr);
+    TestEngine again(1);
+    {
+      TestClient client(again, 0);
+      uint32_t db = 0;
+      for (const Logged& one : sink.log) {
+        if (one.db != db) client.Run({"SELECT", std::to_string(db = one.db)});
+        client.Run(one.words);
+      }
+    }
+    EXPECT_GT(sink.log.size(), static_cast<size_t>(kSteps));
+    ASSERT_EQ(Data(test), Data(again)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace sava::engine

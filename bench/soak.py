@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """A bounded soak: many clients, mixed load, invariants checked all along.
 
-`bench/soak.py [--part load|durability|all] [--minutes N] [--clients N] [--seed N]
+`bench/soak.py [--part load|durability|differential|all] [--minutes N] [--clients N] [--seed N]
                [--server PROGRAM] [-- server options]`
 
 Holds while it runs: the server lives and answers, every reply is what a model of the client's own
 keys says, money moved by transactions is conserved, used_memory stays near maxmemory, messages of a
 publisher arrive complete and in order. Holds at the end: counters equal the sum of what clients
 added, resident memory has not grown since the steady state, connections are gone, SIGTERM ends the
-server with code 0. Then, for as long again, soak_durability.py: kills, snapshots under load, bad
-disks. Exit code 0 when all of it held, else 1 with what did not.
+server with code 0. Then soak_tests.py: for as long again kills, snapshots under load and bad
+disks, and for half an hour random commands beside stock Redis. Exit code 0 when all of it held,
+else 1 with what did not.
 """
 
 import argparse
@@ -190,13 +191,20 @@ def soak(server, options):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="soak", description="A bounded soak of the server.")
-    parser.add_argument("--part", choices=("load", "durability", "all"), default="all")
-    parser.add_argument("--minutes", type=float, default=10, help="of each part")
+    parser.add_argument("--part", choices=("load", "durability", "differential", "all"),
+                        default="all")
+    parser.add_argument("--minutes", type=float, default=None,
+                        help="of each part; 10, and 30 of differential")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--server", default=os.path.join(harness.ROOT, "build/release/sava"))
     parser.add_argument("args", nargs="*", metavar="-- OPTIONS", help="options for the server")
     options = parser.parse_args()
+    if options.minutes is None:
+        options.minutes = 10
+        options.differential_minutes = 30
+    else:
+        options.differential_minutes = options.minutes
     if options.clients < PROCESSES or options.minutes <= 0:
         parser.error(f"at least {PROCESSES} clients and some time are needed")
     if options.seed is None:
@@ -222,21 +230,23 @@ def load_part(options):
     return 0
 
 
-def durability_part(options):
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "soak_durability.py")
+def tests_part(options, part, minutes):
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "soak_tests.py")
     sys.stdout.flush()
-    return subprocess.call([sys.executable, script, "--minutes", str(options.minutes), "--seed",
-                            str(options.seed), "--server", options.server])
+    return subprocess.call([sys.executable, script, "--part", part, "--minutes", str(minutes),
+                            "--seed", str(options.seed), "--server", options.server])
 
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = parse_arguments()
     code = 0
-    if options.part != "durability":
+    if options.part in ("load", "all"):
         code = load_part(options)
-    if options.part != "load":
-        code = durability_part(options) or code
+    if options.part in ("durability", "all"):
+        code = tests_part(options, "durability", options.minutes) or code
+    if options.part in ("differential", "all"):
+        code = tests_part(options, "differential", options.differential_minutes) or code
     return code
 
 

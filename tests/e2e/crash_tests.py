@@ -4,7 +4,7 @@ Every client's keys must be as after a prefix of what it sent: with a log, whate
 says, one that has all it was told is done (a killed process leaves what it has written; what a power
 failure leaves is the unit tests' matter, by a recorder of writes and syncs), with snapshots alone
 all up to the last one. Whoever reads under `always` reads nothing that a crash takes back. The
-server always starts again. --long takes many more kills; bench/soak_durability.py runs them by the hour.
+server always starts again. --long takes many more kills; bench/soak_tests.py runs them by the hour.
 """
 
 import os

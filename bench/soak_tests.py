@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""The long form of the tests of durability: the same tests, other seeds, until the time is up.
+"""The long form of tests that live by chance: the same tests, other seeds, until the time is up.
 
-`bench/soak_durability.py [--minutes N] [--seed N] [--server PROGRAM] [--only NAME]`
+`bench/soak_tests.py [--part durability|differential] [--minutes N] [--seed N] [--server PROGRAM]
+                     [--only NAME]`
 
-`./dev soak` runs it after the mixed load. The closing table counts kills, operations, snapshots and
-so on; docs/reliability.md says what they prove. Exit code 0 when everything held.
+durability: kills, snapshots under load, damaged files, bad disks. differential: random commands of
+all families beside stock Redis, over the limits of the encodings, replies and contents compared;
+payloads, files and logs both ways. `./dev soak` runs both after the mixed load. The closing table
+counts kills, operations, snapshots and so on; docs/reliability.md says what they prove. Exit code 0
+when everything held.
 """
 
 import argparse
@@ -24,7 +28,16 @@ sys.path[0] = os.path.join(ROOT, "tests", "e2e")
 import harness  # noqa: E402
 import run  # noqa: E402
 
-MODULES = ("crash_tests", "snapshot_tests", "damaged_files_tests", "disk_trouble_tests")
+# Modules of each part, and of which only the tests with such a word in their names.
+PARTS = {
+    "durability": {"crash_tests": "", "snapshot_tests": "", "damaged_files_tests": "",
+                   "disk_trouble_tests": ""},
+    "differential": {"differential": "", "list_tests": "walk|sorting|estimators|log",
+                     "set_tests": "walk|scanning", "sorted_set_tests": "walk|large",
+                     "hash_tests": "walk|scanning", "stream_type_tests": "random|logs",
+                     "geo_tests": "searches", "collection_files_tests": ""},
+}
+STREAM_SECONDS = 30.0
 # How often in a round: what is decided by chance, often; what always goes the same way, once.
 TIMES = {"crash": 3, "snapshot": 2}
 COUNT = re.compile(r"(?<![\d.])(\d+) ([a-z]+(?: [a-z]+)*)")
@@ -59,14 +72,17 @@ class SoakRunner(run.Runner):
             print("%-50s %4d times%s" % (name, self.runs[name], text))
 
 
-def chosen(only):
-    for module in MODULES:
+def chosen(part, only):
+    modules = PARTS[part]
+    for module in modules:
         importlib.import_module(module)
-    return [
-        entry for entry in harness.TESTS
-        if entry[0].split(".")[0] + "_tests" in MODULES
-        and (not only or any(part in entry[0] for part in only))
-    ]
+
+    def wanted(entry):
+        module = entry[1].__module__
+        return (module in modules and re.search(modules[module], entry[1].__name__)
+                and (not only or any(word in entry[0] for word in only)))
+
+    return [entry for entry in harness.TESTS if wanted(entry)]
 
 
 def rounds(runner, tests, seed, deadline):
@@ -85,7 +101,8 @@ def rounds(runner, tests, seed, deadline):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(prog="soak_durability", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="soak_tests", description=__doc__.split("\n")[0])
+    parser.add_argument("--part", choices=sorted(PARTS), default="durability")
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--server", default=os.path.join(ROOT, "build/release/sava"))
@@ -97,15 +114,16 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     seed = arguments.seed if arguments.seed is not None else random.randrange(1_000_000)
-    tests = chosen(arguments.only)
+    tests = chosen(arguments.part, arguments.only)
     if not tests or not os.path.exists(arguments.server) or not arguments.stock:
         print("a test, a server and redis-server are needed", file=sys.stderr)
         return 1
-    print("durability for %g minutes, seed %d" % (arguments.minutes, seed))
+    print("%s for %g minutes, seed %d" % (arguments.part, arguments.minutes, seed))
     signal.signal(signal.SIGALRM, run.on_alarm)
     signal.signal(signal.SIGTERM, run.on_term)
     copy = run.own_copy(os.path.abspath(arguments.server))
-    runner = SoakRunner(harness.Options(copy, arguments.stock, 2, seed, 0.0, False))
+    runner = SoakRunner(harness.Options(copy, arguments.stock, 2, seed, STREAM_SECONDS,
+                                        False))
     try:
         rounds(runner, tests, seed, time.monotonic() + arguments.minutes * 60)
     finally:
@@ -114,7 +132,7 @@ def main():
         print()
         runner.table()
     print("%d passed, %d failed, %d skipped" % (runner.passed, len(runner.failed), runner.skipped))
-    print("durability %s" % ("FAILED" if runner.failed else "passed"))
+    print("%s %s" % (arguments.part, "FAILED" if runner.failed else "passed"))
     return 1 if runner.failed else 0
 
 

@@ -33,7 +33,7 @@ struct Recorder final : Sink {
   void Pause() override { pauses.fetch_add(1); }
 
   uint64_t last = 0;
-  uint64_t next = 0;
+  std::atomic<uint64_t> next{0};  // read by the test while records may come
   bool runs_cut = false;  // so many records that a run may end between two with the same ticket
   bool in_order = true;
   std::vector<std::string> texts;

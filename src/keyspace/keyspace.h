@@ -58,8 +58,8 @@ class WatchMap {
   std::unordered_map<std::string, std::vector<Item>> map_;
 };
 
-// Who may change keys locks a stripe with the last ticket it has seen (journal/journal.h), so that
-// tickets of what is done under the lock come in its order.
+// Who may log what it does locks a stripe with the last ticket it has seen (journal/journal.h), so
+// that tickets of what is done under the lock come in its order. `lock` alone: who logs nothing.
 struct alignas(64) Stripe {
   bool TryLock(uint64_t* ticket) { return lock.TryLock() && Learn(ticket); }
   void Lock(uint64_t* ticket) {

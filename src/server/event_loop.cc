@@ -200,6 +200,7 @@ void EventLoop::Hold(Connection& connection) {
   held_count_.store(held_.size(), std::memory_order_relaxed);
 }
 
+// Lets go what is kept.
 void EventLoop::ReleaseHeld() {
   const journal::AofLog* const log = server_.persistence().barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();

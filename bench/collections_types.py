@@ -3,7 +3,7 @@
 Sections, each with servers of its own (SAVA_COLLECTIONS=memory,cpu takes some of them only):
 
 memory     growth of VmRSS per member of one large value (1M members of 16 characters), and per key
-           of 200,000 small hashes and sorted sets of ten.
+           of 200,000 small hashes (with distinct values, and with repeated ones) and sorted sets of ten.
 cpu        server CPU per command on values of 1M members, redis-benchmark, pipeline 16, one thread.
 threads    two threads against one inside the engine (runs sava_bench_engine).
 handover   1,000 clients wait in BLPOP on one list; one client pushes: server CPU per message.
@@ -115,6 +115,14 @@ def small_hashes(count):
         yield (b"HSET", b"key:%012d" % n, *words)
 
 
+def repeating_hashes(count):
+    """Long values out of a few hundred, as categories, places or agents of browsers are."""
+    for n in range(count):
+        words = (word for f in range(10)
+                 for word in (b"field:%d" % f, b"a value that many have %06d" % ((n * 7 + f) % 300)))
+        yield (b"HSET", b"key:%012d" % n, *words)
+
+
 def small_zsets(count):
     for n in range(count):
         words = (word for f in range(10) for word in (b"%d" % f, member(n * 10 + f)))
@@ -130,6 +138,7 @@ def memory(session):
         ("rss_hash_field", lambda: large_hash(b"value", count), count, 68),
         ("rss_list_element", lambda: large_list(b"value", count), count, None),
         ("rss_small_hash", lambda: small_hashes(keys), keys, 330),
+        ("rss_small_hash_repeated", lambda: repeating_hashes(keys), keys, None),
         ("rss_small_zset", lambda: small_zsets(keys), keys, 250),
     ]
     rows = []

@@ -11,7 +11,7 @@
 #include "server/info.h"
 #include "server/memory.h"
 #include "server/server.h"
-#include "types/field_names.h"
+#include "types/shared_texts.h"
 
 namespace sava::server {
 
@@ -115,9 +115,12 @@ void Stats(Context& ctx) {
   out.SignedInt("rss-overhead.bytes", Difference(memory.rss, memory.resident));
   out.Double("fragmentation", Ratio(memory.rss, memory.used));
   out.SignedInt("fragmentation.bytes", Difference(memory.rss, memory.used));
-  const types::FieldNames& names = types::FieldNames::Shared();
+  const types::SharedTexts& names = types::SharedTexts::FieldNames();
   out.Int("field-names.count", names.size());
   out.Int("field-names.bytes", names.memory());
+  const types::SharedTexts& values = types::SharedTexts::FieldValues();
+  out.Int("field-values.count", values.size());
+  out.Int("field-values.bytes", values.memory());
   out.Done();
 }
 

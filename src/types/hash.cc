@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/varint.h"
-#include "types/field_names.h"
 #include "types/save.h"
+#include "types/shared_texts.h"
 
 namespace sava::types {
 
@@ -18,33 +18,50 @@ constexpr size_t kNarrowValue = 31;
 constexpr size_t kWideField = 62;
 constexpr size_t kWideValue = 126;
 constexpr size_t kNumbered = 63;  // as the field length of two bytes: its number follows
-constexpr size_t kOpen = 127;     // as the value length of two bytes: varints follow
+// As the value length of two bytes: what stands as the field length says what follows.
+constexpr size_t kOpen = 127;
+constexpr size_t kTwoLengths = 0;   // varints
+constexpr size_t kValueNumber = 1;  // varint of the field length, number of the value
+constexpr size_t kBothNumbers = 2;  // of the name, of the value
 constexpr size_t kMaxHead = 2 + 2 * base::kMaxVarintBytes;
 
 uint64_t UpTo(int64_t limit) { return limit < 0 ? 0 : static_cast<uint64_t>(limit); }
 
-size_t PutHead(uint8_t* out, size_t field, size_t value) {
-  if (field >= 1 && field <= kNarrowField && value <= kNarrowValue) {
-    out[0] = static_cast<uint8_t>((field - 1) << 5 | value);
-    return 1;
-  }
-  const bool wide = field <= kWideField && value <= kWideValue;
-  const size_t bits = wide ? field << 7 | value : kOpen;
+uint8_t* PutWide(uint8_t* out, size_t field, size_t value) {
+  const size_t bits = field << 7 | value;
   out[0] = static_cast<uint8_t>(kWide | bits >> 8);
   out[1] = static_cast<uint8_t>(bits);
-  if (wide) return 2;
-  size_t size = 2 + base::PutVarint(out + 2, field);
-  size += base::PutVarint(out + size, value);
-  return size;
+  return out + 2;
 }
 
-// The head of a field that has a number.
-size_t PutNumberedHead(uint8_t* out, uint16_t number, size_t value) {
-  const size_t bits = kNumbered << 7 | value;
-  out[0] = static_cast<uint8_t>(kWide | bits >> 8);
-  out[1] = static_cast<uint8_t>(bits);
-  memcpy(out + 2, &number, sizeof number);
-  return 2 + sizeof number;
+uint8_t* PutNumber(uint8_t* out, uint16_t number) {
+  memcpy(out, &number, sizeof number);
+  return out + sizeof number;
+}
+
+const uint8_t* GetNumber(const uint8_t* p, uint16_t* number) {
+  memcpy(number, p, sizeof *number);
+  return p + sizeof *number;
+}
+
+// The head of a pair whose texts have these sizes and numbers; returns its end. A name has its
+// number only together with a value of up to kWideValue bytes, or one that has a number.
+uint8_t* PutHead(uint8_t* out, size_t field, uint16_t name, size_t value, uint16_t text) {
+  const bool has_name = name != SharedTexts::kNone;
+  if (text != SharedTexts::kNone) {
+    if (has_name) return PutNumber(PutNumber(PutWide(out, kBothNumbers, kOpen), name), text);
+    out = PutWide(out, kValueNumber, kOpen);
+    return PutNumber(out + base::PutVarint(out, field), text);
+  }
+  if (has_name) return PutNumber(PutWide(out, kNumbered, value), name);
+  if (field >= 1 && field <= kNarrowField && value <= kNarrowValue) {
+    *out = static_cast<uint8_t>((field - 1) << 5 | value);
+    return out + 1;
+  }
+  if (field <= kWideField && value <= kWideValue) return PutWide(out, field, value);
+  out = PutWide(out, kTwoLengths, kOpen);
+  out += base::PutVarint(out, field);
+  return out + base::PutVarint(out, value);
 }
 
 }  // namespace
@@ -53,9 +70,11 @@ size_t PutNumberedHead(uint8_t* out, uint16_t number, size_t value) {
 
 Hash::Pair Hash::PairAt(size_t* at) const {
   const auto* begin = reinterpret_cast<const uint8_t*>(block_->data());
+  const uint8_t* const end = begin + block_->used;
   const uint8_t* p = begin + *at;
   uint64_t field = 0;
   uint64_t value = 0;
+  uint16_t name = SharedTexts::kNone;
   Pair pair;
   pair.begin = *at;
   if (*p < kWide) {
@@ -67,21 +86,24 @@ Hash::Pair Hash::PairAt(size_t* at) const {
     p += 2;
     field = bits >> 7;
     value = bits & 127;
-    if (value == kOpen) {
-      const uint8_t* end = begin + block_->used;
+    if (value != kOpen) {
+      if (field == kNumbered) p = GetNumber(p, &name);
+    } else if (field == kTwoLengths) {
       p = base::GetVarint(p, end, &field);
       p = base::GetVarint(p, end, &value);
-    } else if (field == kNumbered) {
-      memcpy(&pair.number, p, sizeof pair.number);
-      p += sizeof pair.number;
-      pair.field = FieldNames::Shared().Name(pair.number);
-      pair.value = {reinterpret_cast<const char*>(p), value};
-      *at = static_cast<size_t>(p - begin) + value;
-      return pair;
+    } else {
+      p = field == kBothNumbers ? GetNumber(p, &name) : base::GetVarint(p, end, &field);
+      p = GetNumber(p, &pair.value_number);
+      value = 0;
     }
   }
-  pair.field = {reinterpret_cast<const char*>(p), field};
-  pair.value = {reinterpret_cast<const char*>(p) + field, value};
+  if (name != SharedTexts::kNone) {
+    pair.field = SharedTexts::FieldNames().Text(name);
+    field = 0;
+  } else {
+    pair.field = {reinterpret_cast<const char*>(p), field};
+  }
+  pair.plain = {reinterpret_cast<const char*>(p) + field, value};
   *at = static_cast<size_t>(p - begin) + field + value;
   return pair;
 }
@@ -98,15 +120,13 @@ bool Hash::FindPacked(std::string_view field, Pair* pair, size_t* end) const {
 
 void Hash::WritePacked(size_t at, size_t removed, std::string_view field, std::string_view value) {
   uint8_t head[kMaxHead];
-  const uint16_t number =
-      value.size() <= kWideValue ? FieldNames::Shared().Use(field) : FieldNames::kNone;
-  size_t head_size = 0;
-  if (number != FieldNames::kNone) {
-    head_size = PutNumberedHead(head, number, value.size());
-    field = {};
-  } else {
-    head_size = PutHead(head, field.size(), value.size());
-  }
+  const uint16_t text = SharedTexts::FieldValues().Use(value);
+  const bool may_name = text != SharedTexts::kNone || value.size() <= kWideValue;
+  const uint16_t name = may_name ? SharedTexts::FieldNames().Use(field) : SharedTexts::kNone;
+  const auto head_size =
+      static_cast<size_t>(PutHead(head, field.size(), name, value.size(), text) - head);
+  if (name != SharedTexts::kNone) field = {};
+  if (text != SharedTexts::kNone) value = {};
   block_ = SmallBlock::Splice(block_, at, removed, head_size + field.size() + value.size());
   char* p = block_->data() + at;
   memcpy(p, head, head_size);
@@ -164,7 +184,7 @@ bool Hash::Find(std::string_view field, int64_t now, std::string_view* value) co
     Pair pair;
     size_t end = 0;
     if (!FindPacked(field, &pair, &end)) return false;
-    if (value != nullptr) *value = pair.value;
+    if (value != nullptr) *value = pair.value();
     return true;
   }
   if (!table().Find(field, value)) return false;
@@ -262,7 +282,7 @@ bool Hash::Random(const RandomBits& random, int64_t now, std::string_view* field
     for (size_t skip = random() % block_->count; skip > 0; --skip) PairAt(&at);
     const Pair pair = PairAt(&at);
     *field = pair.field;
-    *value = pair.value;
+    *value = pair.value();
     return true;
   }
   const FieldExpiries* times = has_expiries() ? expiries() : nullptr;

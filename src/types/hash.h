@@ -3,9 +3,11 @@
 //   packed  few and short fields, in the order of their coming, each
 //             1 byte   field length 1 … 7 and value length 0 … 31, or
 //             2 bytes  field length 0 … 62 and value length 0 … 126, or
-//             4 bytes  the number of a name that many hashes have (FieldNames), value length, or
-//             2 bytes  and two varints
-//           and the bytes of both
+//             2 bytes  and two varints, or
+//             4 bytes  the number of a name that many hashes have (SharedTexts), value length, or
+//             4 bytes  and up: the number of a value that many have, field length, or
+//             6 bytes  both numbers
+//           and the bytes of what has no number
 //   table   a RecordTable, and FieldExpiries beside it when a field ever had a time
 //
 // A field whose time is past is as good as gone for every call that gets the time (`now`): it is
@@ -27,9 +29,9 @@
 
 #include "types/collection_limits.h"
 #include "types/field_expiries.h"
-#include "types/field_names.h"
 #include "types/object.h"
 #include "types/record_table.h"
+#include "types/shared_texts.h"
 #include "types/small_block.h"
 
 namespace sava::types {
@@ -82,7 +84,7 @@ class Hash final : public Object {
     }
     for (size_t at = 0; at < block_->used;) {
       const Pair pair = PairAt(&at);
-      visit(pair.field, pair.value);
+      visit(pair.field, pair.value());
     }
   }
   // A step of HSCAN: everything at once but of a table. Returns the next cursor, 0 at the end.
@@ -125,9 +127,13 @@ class Hash final : public Object {
   };
   struct Pair {
     std::string_view field;
-    std::string_view value;
-    size_t begin = 0;                     // where it stands
-    uint16_t number = FieldNames::kNone;  // of the field's name
+    std::string_view plain;  // the value, unless it has a number
+    size_t begin = 0;        // where it stands
+    uint16_t value_number = SharedTexts::kNone;
+    std::string_view value() const {
+      if (value_number == SharedTexts::kNone) return plain;
+      return SharedTexts::FieldValues().Text(value_number);
+    }
   };
 
   static std::unique_ptr<Object> Load(uint8_t rdb_type, Reader& in);

@@ -162,6 +162,34 @@ def chosen_fields_are_fields(context):
 
 
 @test()
+def repeated_values_take_little(context):
+    """Values that many small hashes have are kept once, and come back whole."""
+    client = context.client(context.start())
+
+    def stat(name):
+        flat = client.call("MEMORY", "STATS")
+        return dict(zip(flat[::2], flat[1::2]))[name]
+
+    def put(n):
+        value = b"a long value %02d" % (n % 3)
+        pairs = [word for f in range(5) for word in (b"column %d" % f, value)]
+        client.call("HSET", "row:%d" % n, *pairs)
+        return client.call("MEMORY", "USAGE", "row:%d" % n)
+
+    first = put(0)
+    check(stat(b"field-values.count") == 0, "a value is counted at once")
+    last = [put(n) for n in range(1, 400)][-1]
+    check(stat(b"field-values.count") == 3, "values: %r" % stat(b"field-values.count"))
+    check(stat(b"field-names.count") == 5, "names: %r" % stat(b"field-names.count"))
+    check(last < first, "%d bytes at first, %d in the end" % (first, last))
+    for n in (0, 1, 398, 399):
+        eq(client.call("HVALS", "row:%d" % n), [b"a long value %02d" % (n % 3)] * 5)
+    client.call("HSET", "row:399", "column 1", "another")
+    eq(client.call("HGET", "row:399", "column 1"), b"another")
+    eq(client.call("HGET", "row:398", "column 1"), b"a long value 02")
+
+
+@test()
 def scanning_a_hash_that_changes(context):
     rng = context.rng("hscan")
     client = context.client()

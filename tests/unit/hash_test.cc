@@ -51,7 +51,9 @@ std::unique_ptr<Object> Loaded(uint8_t rdb_type, std::string_view bytes) {
   return in.ok() && in.remaining() == 0 ? std::move(object) : nullptr;
 }
 
+// Some values are frequent, so that they get numbers (SharedTexts).
 std::string Text(base::Rng& rng, size_t most) {
+  if (rng.Below(3) == 0) return "a value of many " + std::to_string(rng.Below(20));
   return std::string(rng.Below(most + 1), static_cast<char>('a' + rng.Below(26)));
 }
 

@@ -2,9 +2,12 @@
 
 Through the server: FR.ADD in batches of 100, dedup seen, 10M URLs of 72 bytes over 100k hosts, and
 FR.NEXT in batches of 100 from a queue of a tenth of them and from the full one; 16 batches at a
-time, one thread, its CPU time. In process (sava_bench_frontier): the same without sockets, and bytes
+time, one thread, its CPU time; medians of several servers, since much of the time goes to memory
+that the machine makes, faster or slower. In process (sava_bench_frontier): the same without sockets, and bytes
 per pending URL, per host and per URL seen.
 """
+
+import statistics
 
 import associations
 import harness
@@ -86,42 +89,62 @@ class Load:
         return self.exchange([command] * (count // BATCH), size, check)
 
 
-def rate_row(name, urls, seconds, bar, note):
-    row = report.Row(name, urls / seconds / 1e6, "M URLs/CPU-s", bar=bar, sense="min", note=note)
-    harness.say(f"{name}: {row.value:.2f}M per CPU-second")
-    return row
+STRATEGIES = (b"breadth", b"depth")
 
 
-def server_rows(session):
-    total = session.pick(10_000_000, 200_000)
-    hosts = session.pick(100_000, 5_000)
-    tenth = total // 10
-    harness.need_memory(session.pick(3 << 30, 1 << 30))
-    rows = []
+def server_run(session, total, hosts):
+    """Figures of one server that is filled and partly emptied, by name."""
+    tenth, taken = total // 10, total // 50
     with session.sava("--threads", "1") as sava:
         with sava.connect() as connection:
             connection.command("FR.CREATE", KEY, "DEDUP", "seen")
         load = Load(sava, hosts)
         first = load.add(tenth)
-        rows.append(rate_row("add_first_tenth", tenth, first, None, "the first 1M URLs"))
-        taken = total // 50
-        short = {s: load.next(taken, s) for s in (b"breadth", b"depth")}
+        short = {s: load.next(taken, s) for s in STRATEGIES}
         before = sava.rss()
         middle = load.add(total - 2 * tenth)
         last = load.add(tenth)
-        rows.append(rate_row("add_last_tenth", tenth, last, 1.5, "FR.ADD by 100, at 10M URLs"))
-        rows.append(rate_row("add_all", total, first + middle + last, 1.5, "FR.ADD by 100"))
-        rows.append(report.Row("add_slower_when_full", last / first, "×", bar=1.2,
-                               note="last tenth against the first"))
-        grown = (sava.rss() - before) / (total - tenth)
-        rows.append(report.Row("rss_per_url", grown, "bytes",
-                               note="added: path, seen and all; RSS of the server"))
-        for strategy in (b"breadth", b"depth"):
+        figures = {
+            "add_first_tenth": tenth / first / 1e6,
+            "add_last_tenth": tenth / last / 1e6,
+            "add_all": total / (first + middle + last) / 1e6,
+            "add_slower_when_full": last / first,
+            "rss_per_url": (sava.rss() - before) / (total - tenth),
+        }
+        for strategy in STRATEGIES:
             full = load.next(taken, strategy)
             name = "next_" + strategy.decode()
-            rows.append(rate_row(name, taken, full, 2.0, "FR.NEXT 100 from the full queue"))
-            rows.append(report.Row(name + "_full_against_short", full / short[strategy], "×",
-                                   bar=1.5, note="ten times the queue"))
+            figures[name] = taken / full / 1e6
+            figures[name + "_full_against_short"] = full / short[strategy]
+    harness.say(", ".join(f"{name} {value:.2f}" for name, value in figures.items()))
+    return figures
+
+
+def server_rows(session):
+    total = session.pick(10_000_000, 200_000)
+    hosts = session.pick(100_000, 5_000)
+    harness.need_memory(session.pick(3 << 30, 1 << 30))
+    runs = [server_run(session, total, hosts) for _ in range(session.pairs)]
+
+    def row(name, unit, note, **bar):
+        values = [figures[name] for figures in runs]
+        return report.Row(name, statistics.median(values), unit, note=note, pairs=len(values),
+                          details={"runs": [round(value, 3) for value in values]}, **bar)
+
+    def rate(name, bar, note):
+        return row(name, "M URLs/CPU-s", note, bar=bar, sense="min")
+
+    rows = [
+        rate("add_first_tenth", None, "the first 1M URLs"),
+        rate("add_last_tenth", 1.5, "FR.ADD by 100, at 10M URLs"),
+        rate("add_all", 1.5, f"FR.ADD by 100; {', '.join('%.2f' % f['add_all'] for f in runs)}"),
+        row("add_slower_when_full", "×", "last tenth against the first", bar=1.2),
+        row("rss_per_url", "bytes", "added: path, seen and all; RSS of the server"),
+    ]
+    for strategy in STRATEGIES:
+        name = "next_" + strategy.decode()
+        rows.append(rate(name, 2.0, "FR.NEXT 100 from the full queue"))
+        rows.append(row(name + "_full_against_short", "×", "ten times the queue", bar=1.5))
     return rows
 
 

@@ -6,19 +6,26 @@
 
 namespace sava::keyspace {
 
+// Its items follow.
 struct Wheel::Chunk {
   Chunk* next;
   uint32_t count;
-  uint32_t unused;
-  uint64_t items[62];
+  uint32_t room;
+
+  uint64_t* items() { return reinterpret_cast<uint64_t*>(this + 1); }
+  const uint64_t* items() const { return reinterpret_cast<const uint64_t*>(this + 1); }
+  static size_t Bytes(uint32_t room) { return sizeof(Chunk) + room * sizeof(uint64_t); }
+  // Of the chunk that follows one with so much room: 32, 128, 512 bytes.
+  static uint32_t RoomAfter(uint32_t room) { return room == 0 ? 2 : room == 2 ? 14 : 62; }
 };
 
 Wheel::Wheel(int64_t now_ms) : tick_(static_cast<uint64_t>(now_ms) >> kTickBits) {}
 
 Wheel::~Wheel() {
   uint64_t hash;
-  for (auto& level : levels_) {
-    for (Slot& slot : level) {
+  for (const auto& level : levels_) {
+    if (level == nullptr) continue;
+    for (Slot& slot : *level) {
       while (Pop(slot, &hash)) {
       }
     }
@@ -27,30 +34,28 @@ Wheel::~Wheel() {
   }
 }
 
-size_t Wheel::bytes() const { return sizeof(Wheel) + chunks_ * sizeof(Chunk); }
-
 void Wheel::Push(Slot& slot, uint64_t hash) {
-  if (slot.head == nullptr || slot.head->count == 62) {
-    auto* chunk = static_cast<Chunk*>(malloc(sizeof(Chunk)));
+  if (slot.head == nullptr || slot.head->count == slot.head->room) {
+    const uint32_t room = Chunk::RoomAfter(slot.head == nullptr ? 0 : slot.head->room);
+    auto* chunk = static_cast<Chunk*>(malloc(Chunk::Bytes(room)));
     if (chunk == nullptr) throw std::bad_alloc();
-    chunk->next = slot.head;
-    chunk->count = 0;
+    *chunk = {.next = slot.head, .count = 0, .room = room};
     slot.head = chunk;
-    ++chunks_;
+    bytes_ += Chunk::Bytes(room);
   }
-  slot.head->items[slot.head->count++] = hash;
+  slot.head->items()[slot.head->count++] = hash;
   ++size_;
 }
 
 bool Wheel::Pop(Slot& slot, uint64_t* hash) {
   Chunk* chunk = slot.head;
   if (chunk == nullptr) return false;
-  *hash = chunk->items[--chunk->count];
+  *hash = chunk->items()[--chunk->count];
   --size_;
   if (chunk->count == 0) {
     slot.head = chunk->next;
+    bytes_ -= Chunk::Bytes(chunk->room);
     free(chunk);
-    --chunks_;
   }
   return true;
 }
@@ -65,7 +70,12 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
   if (level == kLevels - 1 && distance >= (uint64_t{64} << (6 * level))) {
     tick = tick_ + (uint64_t{63} << (6 * level));  // beyond the wheel: filed again when reached
   }
-  Push(levels_[static_cast<size_t>(level)][(tick >> (6 * level)) & 63], hash);
+  std::unique_ptr<Level>& slots = levels_[static_cast<size_t>(level)];
+  if (slots == nullptr) {
+    slots = std::make_unique<Level>();
+    bytes_ += sizeof(Level);
+  }
+  Push((*slots)[(tick >> (6 * level)) & 63], hash);
 }
 
 size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire) {
@@ -80,7 +90,9 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
     // Higher levels first: their items may belong to this very tick.
     for (int level = kLevels - 1; level > 0; --level) {
       if ((tick_ & ((uint64_t{1} << (6 * level)) - 1)) != 0) continue;
-      Slot& slot = levels_[static_cast<size_t>(level)][(tick_ >> (6 * level)) & 63];
+      Level* const slots = levels_[static_cast<size_t>(level)].get();
+      if (slots == nullptr) continue;
+      Slot& slot = (*slots)[(tick_ >> (6 * level)) & 63];
       // Detach: firing may add to the same slot again.
       Slot pending;
       pending.head = slot.head;
@@ -97,10 +109,10 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
         return taken;
       }
     }
-    Slot& slot = levels_[0][tick_ & 63];
-    while (slot.head != nullptr) {
+    // Firing may make the level.
+    while (levels_[0] != nullptr && (*levels_[0])[tick_ & 63].head != nullptr) {
       if (taken == budget) return taken;
-      Pop(slot, &hash);
+      Pop((*levels_[0])[tick_ & 63], &hash);
       ++taken;
       fire(hash);
     }
@@ -120,8 +132,9 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
       sweep_ = 0;
       return false;
     }
-    Slot& slot = levels_[static_cast<size_t>(sweep_ / 64)][static_cast<size_t>(sweep_ % 64)];
-    std::swap(sweeping_.head, slot.head);
+    if (Level* const slots = levels_[static_cast<size_t>(sweep_ / 64)].get()) {
+      std::swap(sweeping_.head, (*slots)[static_cast<size_t>(sweep_ % 64)].head);
+    }
     ++sweep_;
   }
   return true;
@@ -131,7 +144,8 @@ bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
   const Chunk* filled[64 * kLevels];
   size_t count = 0;
   for (const auto& level : levels_) {
-    for (const Slot& slot : level) {
+    if (level == nullptr) continue;
+    for (const Slot& slot : *level) {
       if (slot.head != nullptr) filled[count++] = slot.head;
     }
   }
@@ -141,7 +155,7 @@ bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
   for (uint64_t skip = rng.Below(8); skip > 0 && chunk->next != nullptr; --skip) {
     chunk = chunk->next;
   }
-  *item = chunk->items[rng.Below(chunk->count)];
+  *item = chunk->items()[rng.Below(chunk->count)];
   return true;
 }
 

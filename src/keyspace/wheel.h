@@ -1,16 +1,19 @@
 // Wheel: which keys of a table may expire when. A coarse hierarchical timing wheel of key hashes.
 //
 // Level l has 64 slots of 128 ms · 64^l; an item stands in the slot of its time on the lowest level
-// that reaches it. Items are 8-byte hashes in chunks of 63; they are hints: when a slot falls due
-// the table looks the key up and either expires it or files it again. Several items for one key are
-// harmless; Table keeps them few.
+// that reaches it. Levels are made when they are needed. Items are 8-byte hashes in chunks of 2, 14
+// or 62, the more the slot has; they are hints: when a slot falls due the table looks the key up
+// and either expires it or files it again. Several items for one key are harmless; Table keeps
+// them few.
 //
 // Used under the stripe's lock. Cost: O(1) to add, O(1) amortised per item to fire.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "base/rng.h"
 
@@ -38,7 +41,7 @@ class Wheel {
   bool Random(base::Rng& rng, uint64_t* item) const;
 
   size_t size() const { return size_; }
-  size_t bytes() const;
+  size_t bytes() const { return sizeof(Wheel) + bytes_; }
 
  private:
   struct Chunk;
@@ -46,15 +49,18 @@ class Wheel {
     Chunk* head = nullptr;
   };
 
+  static constexpr size_t kSlots = 64;
+  using Level = std::array<Slot, kSlots>;
+
   void Push(Slot& slot, uint64_t hash);
   bool Pop(Slot& slot, uint64_t* hash);
 
-  std::array<std::array<Slot, 64>, kLevels> levels_;
+  std::array<std::unique_ptr<Level>, kLevels> levels_;
   uint64_t tick_;  // the first tick not yet passed
   size_t size_ = 0;
-  size_t chunks_ = 0;
-  int sweep_ = 0;  // the next slot to sweep
-  Slot sweeping_;  // what is left of the slot being swept
+  size_t bytes_ = 0;  // of levels and chunks
+  int sweep_ = 0;     // the next slot to sweep
+  Slot sweeping_;     // what is left of the slot being swept
 };
 
 }  // namespace sava::keyspace

@@ -78,6 +78,7 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
   }
   house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
   pubsub_ = std::make_unique<PubSub>(std::move(mailboxes));
+  keyspace_.MakeTables(0, clock_->WallMillis());
 }
 
 Engine::~Engine() {

@@ -713,6 +713,7 @@ int64_t EngineContext::Flush(int db, bool async) {
     TouchAllWatched(i, -1);
     if (&lane_ != &engine_.house_lane()) engine_.MarkAllReady(lane_, i, true);
     auto detached = keyspace.Detach(i);
+    if (i == 0) keyspace.MakeTables(i, now_ms_);
     if (engine_.snapshot_.active()) {
       detached = engine_.snapshot_.TakeTables(std::move(detached));
     }

@@ -56,6 +56,10 @@ Table& Keyspace::TableFor(int db, size_t stripe, int64_t now_ms) {
   return *table;
 }
 
+void Keyspace::MakeTables(int db, int64_t now_ms) {
+  for (size_t stripe = 0; stripe < kStripes; ++stripe) TableFor(db, stripe, now_ms);
+}
+
 namespace {
 
 template <typename Tables, typename Measure>

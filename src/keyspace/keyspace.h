@@ -111,6 +111,9 @@ class Keyspace {
   }
   // REQUIRES: the stripe's lock.
   Table& TableFor(int db, size_t stripe, int64_t now_ms);
+  // Makes all of them, so that what they take is not counted as that of the first keys. With the
+  // gate closed, or alone.
+  void MakeTables(int db, int64_t now_ms);
 
   // Sums over all stripes; exact when nobody writes.
   size_t Size(int db) const;

@@ -21,7 +21,8 @@ constexpr uint32_t kFirstBuckets = 3;
 constexpr uint32_t kMaxBuckets = 125;  // a segment splits instead of growing beyond
 constexpr uint32_t kHardMaxBuckets = 1023;
 constexpr uint32_t kMaxDepth = Table::kOrderBits - 16 - 1;
-constexpr uint32_t kProbe = 12;  // buckets looked at for a free slot
+constexpr uint32_t kProbe = 12;     // buckets looked at for a free slot
+constexpr size_t kStaleItems = 64;  // so many may be in a wheel in vain
 constexpr uint64_t kPointerMask = (uint64_t{1} << 48) - 1;
 
 Entry* EntryOf(uint64_t slot) { return reinterpret_cast<Entry*>(slot & kPointerMask); }
@@ -731,34 +732,49 @@ Entry* Table::SetExpiry(uint64_t hash, Entry* entry, int64_t expire_at) {
 
 // ---- expiry ----
 
+// Whether the item was filed for the entry as it is. Items of objects have the tag of the last note
+// in the bits above a key's tag, which are zero in items of keys.
+bool Table::Wants(const Entry& entry, uint64_t item) {
+  if (const uint64_t tag = item >> 4 & 7; tag != 0) {
+    return entry.kind() == Kind::kObject && entry.object()->deadline_tag() == tag;
+  }
+  return entry.has(kHasExpiry) && entry.wheel_tag() == (item & 15);
+}
+
+void Table::FileItem(uint64_t item, int64_t at) {
+  if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
+  if (wheel_->crowded()) {
+    wheel_->LeaveOut([this](uint64_t each) {
+      Entry* entries[8];
+      const size_t found = FindByItem(each, entries, 8);
+      return std::none_of(entries, entries + found,
+                          [each](const Entry* entry) { return Wants(*entry, each); });
+    });
+  }
+  wheel_->Add(item, at);
+  // Many items may be of entries that have gone, or have another time now.
+  if (wheel_->size() > 2 * std::max<size_t>(expiring(), swept_size_) + kStaleItems) {
+    sweeping_ = true;
+  }
+}
+
 // Files the entry in the wheel unless an item at or before its expiry stands there already.
 void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   const int64_t at = entry->expire_at();
   if (entry->has(kInWheel) && old_expiry >= 0 && at >= old_expiry) return;
-  if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
   // Items filed for it before carry another tag and are dropped when they are met.
   entry->set_wheel_tag((entry->wheel_tag() + 1) & 15);
-  wheel_->Add(WheelItem(hash, entry), at);
+  FileItem(WheelItem(hash, entry), at);
   entry->set_flag(kInWheel, true);
-  NoteGrowth();
 }
 
-// Many items may be of entries that have gone, or have another time now.
-void Table::NoteGrowth() {
-  if (wheel_->size() > 2 * std::max<size_t>(expiring(), swept_size_) + 4096) sweeping_ = true;
-}
-
-// Items of objects have the tag of the last note in the bits above a key's tag, which are zero
-// in items of keys.
 void Table::NoteDeadline(uint64_t hash, Entry* entry) {
   types::Object* object = entry->object();
   const int64_t at = object->next_deadline();
   if (at < 0) return;
-  if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
   const auto tag = static_cast<uint8_t>(object->deadline_tag() % 7 + 1);
   object->set_deadline_tag(tag);
-  wheel_->Add((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
-  NoteGrowth();
+  FileItem((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
 }
 
 size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
@@ -771,8 +787,8 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
     const size_t found = FindByItem(item, entries, 8);
     for (size_t i = 0; i < found; ++i) {
       Entry* entry = entries[i];
-      if (const uint64_t tag = item >> 4 & 7; tag != 0) {
-        if (entry->kind() != Kind::kObject || entry->object()->deadline_tag() != tag) continue;
+      if (!Wants(*entry, item)) continue;
+      if ((item >> 4 & 7) != 0) {
         const int64_t at = entry->object()->next_deadline();
         if (at < 0) continue;
         if (at < now_ms && visit) {
@@ -782,7 +798,6 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
         }
         continue;
       }
-      if (!entry->has(kHasExpiry) || entry->wheel_tag() != (item & 15)) continue;
       if (entry->expire_at() < now_ms) {
         expire(entry);
       } else {

@@ -1,5 +1,6 @@
 #include "keyspace/wheel.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -64,6 +65,21 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
   // One tick late, so that a key is past its expiry when its slot is taken.
   uint64_t tick = (static_cast<uint64_t>(at_ms < 0 ? 0 : at_ms) >> kTickBits) + 1;
   if (tick < tick_) tick = tick_;
+  if (!is_few_) return File(hash, tick);
+  if (few_.size() < kFew) {
+    few_.push_back({tick, hash});
+    ++size_;
+    return;
+  }
+  is_few_ = false;
+  size_ -= few_.size();
+  for (const Item& item : few_) File(item.hash, item.tick);
+  std::vector<Item>().swap(few_);
+  File(hash, tick);
+}
+
+// REQUIRES: tick >= tick_.
+void Wheel::File(uint64_t hash, uint64_t tick) {
   const uint64_t distance = tick - tick_;
   int level = 0;
   while (level < kLevels - 1 && distance >= (uint64_t{64} << (6 * level))) ++level;
@@ -80,7 +96,8 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
 
 size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire) {
   const uint64_t now_tick = static_cast<uint64_t>(now_ms) >> kTickBits;
-  size_t taken = 0;
+  size_t taken = is_few_ ? AdvanceFew(now_tick, budget, fire) : 0;
+  if (is_few_) return taken;
   uint64_t hash;
   while (tick_ <= now_tick) {
     if (size_ == 0) {
@@ -121,7 +138,26 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
   return taken;
 }
 
+// Firing may file items, here or, when they become more, on the levels: what is due is taken out
+// before.
+size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
+                         const std::function<void(uint64_t)>& fire) {
+  if (tick_ > now_tick) return 0;
+  const auto due = std::stable_partition(
+      few_.begin(), few_.end(), [now_tick](const Item& item) { return item.tick > now_tick; });
+  const auto found = static_cast<size_t>(few_.end() - due);
+  const size_t taken = std::min(found, budget);
+  Item items[kFew];
+  std::copy_n(due, taken, items);
+  few_.erase(due, due + static_cast<std::ptrdiff_t>(taken));
+  size_ -= taken;
+  if (taken == found) tick_ = now_tick + 1;
+  for (size_t i = 0; i < taken; ++i) fire(items[i].hash);
+  return taken;
+}
+
 bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
+  if (is_few_) return false;
   uint64_t hash;
   for (; budget > 0; --budget) {
     if (Pop(sweeping_, &hash)) {
@@ -140,7 +176,16 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
   return true;
 }
 
+void Wheel::LeaveOut(const std::function<bool(uint64_t)>& unwanted) {
+  std::erase_if(few_, [&](const Item& item) { return unwanted(item.hash); });
+  size_ = few_.size();
+}
+
 bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
+  if (!few_.empty()) {
+    *item = few_[rng.Below(few_.size())].hash;
+    return true;
+  }
   const Chunk* filled[64 * kLevels];
   size_t count = 0;
   for (const auto& level : levels_) {

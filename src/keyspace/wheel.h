@@ -1,10 +1,10 @@
 // Wheel: which keys of a table may expire when. A coarse hierarchical timing wheel of key hashes.
 //
 // Level l has 64 slots of 128 ms · 64^l; an item stands in the slot of its time on the lowest level
-// that reaches it. Levels are made when they are needed. Items are 8-byte hashes in chunks of 2, 14
-// or 62, the more the slot has; they are hints: when a slot falls due the table looks the key up
-// and either expires it or files it again. Several items for one key are harmless; Table keeps
-// them few.
+// that reaches it. Levels are made when they are needed, not before there are more than kFew items.
+// Items are 8-byte hashes in chunks of 2, 14 or 62, the more the slot has; they are hints: when a
+// slot falls due the table looks the key up and either expires it or files it again. Several items
+// for one key are harmless; Table keeps them few.
 //
 // Used under the stripe's lock. Cost: O(1) to add, O(1) amortised per item to fire.
 #pragma once
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/rng.h"
 
@@ -23,6 +24,7 @@ class Wheel {
  public:
   static constexpr int kTickBits = 7;  // 128 ms
   static constexpr int kLevels = 6;
+  static constexpr size_t kFew = 32;
 
   explicit Wheel(int64_t now_ms);
   ~Wheel();
@@ -34,27 +36,40 @@ class Wheel {
   // key or files it again with its true time. Returns how many items were taken.
   size_t Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire);
   // Takes at most `budget` items out, slot after slot, for sweeping stale ones: `each` files again
-  // what is still wanted. Returns false after a whole turn.
+  // what is still wanted. Returns false after a whole turn. A few items are not worth it.
   bool Sweep(size_t budget, const std::function<void(uint64_t)>& each);
+
+  // Whether the next item would be one too many to be a few: time to leave out those nobody wants.
+  bool crowded() const { return few_.size() == kFew; }
+  // REQUIRES: crowded().
+  void LeaveOut(const std::function<bool(uint64_t)>& unwanted);
 
   // Some item; false when there is none.
   bool Random(base::Rng& rng, uint64_t* item) const;
 
   size_t size() const { return size_; }
-  size_t bytes() const { return sizeof(Wheel) + bytes_; }
+  size_t bytes() const { return sizeof(Wheel) + bytes_ + few_.capacity() * sizeof(Item); }
 
  private:
   struct Chunk;
   struct Slot {
     Chunk* head = nullptr;
   };
+  struct Item {
+    uint64_t tick;
+    uint64_t hash;
+  };
 
   static constexpr size_t kSlots = 64;
   using Level = std::array<Slot, kSlots>;
 
+  void File(uint64_t hash, uint64_t tick);
+  size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);
   bool Pop(Slot& slot, uint64_t* hash);
 
+  bool is_few_ = true;  // all items are in few_; once there were more, none
+  std::vector<Item> few_;
   std::array<std::unique_ptr<Level>, kLevels> levels_;
   uint64_t tick_;  // the first tick not yet passed
   size_t size_ = 0;

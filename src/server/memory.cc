@@ -41,7 +41,10 @@ AllocatorFigures ReadAllocator() {
     uint64_t epoch = 1;
     size_t length = sizeof epoch;
     mallctl("epoch", &epoch, &length, &epoch, length);
-    figures.allocated = Read("stats.allocated");
+    // What threads keep for their next calls is counted as allocated, and not in use. 4096 is
+    // jemalloc's name for "all arenas".
+    const size_t allocated = Read("stats.allocated");
+    figures.allocated = allocated - std::min(allocated, Read("stats.arenas.4096.tcache_bytes"));
     figures.active = Read("stats.active");
     figures.resident = Read("stats.resident");
     return figures;
@@ -129,7 +132,6 @@ void PurgeAllocator() {
     malloc_trim(0);
     return;
   }
-  // 4096 is jemalloc's name for "all arenas".
   mallctl("arena.4096.purge", nullptr, nullptr, nullptr, 0);
 }
 

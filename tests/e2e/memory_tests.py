@@ -221,6 +221,26 @@ def limit_lowered_at_run_time(context):
 
 
 @test(timeout=60)
+def little_room_is_kept_to(context):
+    """A limit 100 KB above what an empty server takes: keys come and go, and used_memory with them."""
+    for policy in ("allkeys-lru", "volatile-ttl"):
+        server = context.start("--maxmemory-policy", policy)
+        client = context.client(server)
+
+        def used_now():
+            return int(parse_info(client.call("INFO", "memory"))["Memory"]["used_memory"])
+
+        client.call("SETEX", "first", "10000", "1")
+        client.call("FLUSHALL", "SYNC")
+        limit = used_now() + 100 * 1024
+        client.call("CONFIG", "SET", "maxmemory", str(limit))
+        for number in range(3000):
+            eq(client.call("SETEX", "key:%d" % number, "10000", "x"), resp.OK)
+            check(used_now() < limit + 4096, "used_memory leaves its limit at key %d" % number)
+        check(client.call("DBSIZE") > 100, "%d keys are left" % client.call("DBSIZE"))
+
+
+@test(timeout=60)
 def policy_changed_at_run_time(context):
     server, client, limit = limited(context, "noeviction")
     check(fill(client, "k", 12000) > 0, "nothing was refused")

@@ -281,7 +281,7 @@ def release(session):
                             raise harness.BenchError(f"{kind}: {word} found nothing")
                     time.sleep(0.5)
 
-                stall, many, _ = stalls.watch(sava, drop)
+                stall, many, _, _ = stalls.watch(sava, drop)
                 harness.say(f"{word} of a {kind}: {stall} ms")
                 longest, over = max(longest, stall or 0), over + (many or 0)
     return [report.Row("release_longest_stall", longest, "ms", bar=5,

@@ -1,6 +1,6 @@
 // Keyspace: all databases, cut into stripes by key hash. A stripe has one lock; each database has
-// one Table per stripe, made when first needed. The stripe of a key does not depend on its
-// database, so lock sets stay valid through SELECT, MOVE and SWAPDB.
+// one Table per stripe, made when first needed or by MakeTables. The stripe of a key does not
+// depend on its database, so lock sets stay valid through SELECT, MOVE and SWAPDB.
 //
 // Thread safety: table() and prefetching inside the gate; contents of a table under its stripe's
 // lock; Detach and Swap with the gate closed.
@@ -105,7 +105,7 @@ class Keyspace {
   bool version() const { return version_; }
   void FlipVersion() { version_ = !version_; }
 
-  // The table, or nullptr when nothing was ever stored there.
+  // The table, or nullptr when none was made yet.
   Table* table(int db, size_t stripe) const {
     return tables_[static_cast<size_t>(db) * kStripes + stripe].load(std::memory_order_acquire);
   }

@@ -707,6 +707,7 @@ Entry* Table::SetExpiry(uint64_t hash, Entry* entry, int64_t expire_at) {
     if (expire_at >= 0) {
       entry->set_expire_at(expire_at);
       NoteExpiry(hash, entry, old_expiry);
+      Settle();
     }
     return entry;
   }
@@ -775,6 +776,7 @@ void Table::NoteDeadline(uint64_t hash, Entry* entry) {
   const auto tag = static_cast<uint8_t>(object->deadline_tag() % 7 + 1);
   object->set_deadline_tag(tag);
   FileItem((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
+  Settle();
 }
 
 size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,

@@ -1,6 +1,7 @@
 #include "keyspace/wheel.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -71,11 +72,16 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
     ++size_;
     return;
   }
+  Spread();
+  File(hash, tick);
+}
+
+// From a few to levels.
+void Wheel::Spread() {
   is_few_ = false;
   size_ -= few_.size();
   for (const Item& item : few_) File(item.hash, item.tick);
   std::vector<Item>().swap(few_);
-  File(hash, tick);
 }
 
 // REQUIRES: tick >= tick_.
@@ -138,21 +144,26 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
   return taken;
 }
 
-// Firing may file items, here or, when they become more, on the levels: what is due is taken out
-// before.
+// Firing may file items, due ones too, here or, when they become more, on the levels, which the
+// caller goes on with.
 size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
                          const std::function<void(uint64_t)>& fire) {
-  if (tick_ > now_tick) return 0;
-  const auto due = std::stable_partition(
-      few_.begin(), few_.end(), [now_tick](const Item& item) { return item.tick > now_tick; });
-  const auto found = static_cast<size_t>(few_.end() - due);
-  const size_t taken = std::min(found, budget);
-  Item items[kFew];
-  std::copy_n(due, taken, items);
-  few_.erase(due, due + static_cast<std::ptrdiff_t>(taken));
-  size_ -= taken;
-  if (taken == found) tick_ = now_tick + 1;
-  for (size_t i = 0; i < taken; ++i) fire(items[i].hash);
+  size_t taken = 0;
+  while (is_few_) {
+    const auto due = std::find_if(few_.begin(), few_.end(),
+                                  [now_tick](const Item& item) { return item.tick <= now_tick; });
+    if (due == few_.end()) {
+      tick_ = std::max(tick_, now_tick + 1);
+      break;
+    }
+    if (taken == budget) break;
+    const uint64_t hash = due->hash;
+    *due = few_.back();
+    few_.pop_back();
+    --size_;
+    ++taken;
+    fire(hash);
+  }
   return taken;
 }
 
@@ -164,21 +175,26 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
       each(hash);
       continue;
     }
-    if (sweep_ == 64 * kLevels) {
+    while (sweep_ < kSlots * kLevels && levels_[sweep_ / kSlots] == nullptr) sweep_ += kSlots;
+    if (sweep_ == kSlots * kLevels) {
       sweep_ = 0;
       return false;
     }
-    if (Level* const slots = levels_[static_cast<size_t>(sweep_ / 64)].get()) {
-      std::swap(sweeping_.head, (*slots)[static_cast<size_t>(sweep_ % 64)].head);
-    }
+    std::swap(sweeping_.head, (*levels_[sweep_ / kSlots])[sweep_ % kSlots].head);
     ++sweep_;
   }
   return true;
 }
 
+// What is left gets so much room that it need not be done again soon.
 void Wheel::LeaveOut(const std::function<bool(uint64_t)>& unwanted) {
   std::erase_if(few_, [&](const Item& item) { return unwanted(item.hash); });
   size_ = few_.size();
+  if (few_.size() > kFew - kFew / 4) return Spread();
+  std::vector<Item> left;
+  left.reserve(std::max(kFewest, std::bit_ceil(few_.size() + few_.size() / 4 + 1)));
+  left.assign(few_.begin(), few_.end());
+  few_.swap(left);
 }
 
 bool Wheel::Random(base::Rng& rng, uint64_t* item) const {

@@ -25,6 +25,7 @@ class Wheel {
   static constexpr int kTickBits = 7;  // 128 ms
   static constexpr int kLevels = 6;
   static constexpr size_t kFew = 32;
+  static constexpr size_t kFewest = 4;
 
   explicit Wheel(int64_t now_ms);
   ~Wheel();
@@ -39,8 +40,9 @@ class Wheel {
   // what is still wanted. Returns false after a whole turn. A few items are not worth it.
   bool Sweep(size_t budget, const std::function<void(uint64_t)>& each);
 
-  // Whether the next item would be one too many to be a few: time to leave out those nobody wants.
-  bool crowded() const { return few_.size() == kFew; }
+  // Whether the next item would need more memory while there are a few: time to leave out those
+  // that nobody wants.
+  bool crowded() const { return few_.size() >= kFewest && few_.size() == few_.capacity(); }
   // REQUIRES: crowded().
   void LeaveOut(const std::function<bool(uint64_t)>& unwanted);
 
@@ -63,6 +65,7 @@ class Wheel {
   static constexpr size_t kSlots = 64;
   using Level = std::array<Slot, kSlots>;
 
+  void Spread();
   void File(uint64_t hash, uint64_t tick);
   size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);
@@ -74,7 +77,7 @@ class Wheel {
   uint64_t tick_;  // the first tick not yet passed
   size_t size_ = 0;
   size_t bytes_ = 0;  // of levels and chunks
-  int sweep_ = 0;     // the next slot to sweep
+  size_t sweep_ = 0;  // the next slot to sweep
   Slot sweeping_;     // what is left of the slot being swept
 };
 

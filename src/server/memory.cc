@@ -27,6 +27,7 @@ namespace sava::server {
 
 namespace {
 
+// In names, 4096 stands for all arenas.
 size_t Read(const char* name) {
   size_t value = 0;
   size_t length = sizeof value;
@@ -41,10 +42,8 @@ AllocatorFigures ReadAllocator() {
     uint64_t epoch = 1;
     size_t length = sizeof epoch;
     mallctl("epoch", &epoch, &length, &epoch, length);
-    // What threads keep for their next calls is counted as allocated, and not in use. 4096 is
-    // jemalloc's name for "all arenas".
-    const size_t allocated = Read("stats.allocated");
-    figures.allocated = allocated - std::min(allocated, Read("stats.arenas.4096.tcache_bytes"));
+    figures.allocated = Read("stats.allocated");
+    figures.cached = std::min(figures.allocated, Read("stats.arenas.4096.tcache_bytes"));
     figures.active = Read("stats.active");
     figures.resident = Read("stats.resident");
     return figures;

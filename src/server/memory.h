@@ -13,6 +13,7 @@ namespace sava::server {
 
 struct AllocatorFigures {
   size_t allocated = 0;
+  size_t cached = 0;  // of these, what threads keep for their next calls
   size_t active = 0;
   size_t resident = 0;
 };

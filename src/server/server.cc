@@ -17,6 +17,7 @@
 #include "server/families.h"
 #include "server/loops.h"
 #include "server/persistence.h"
+#include "types/shared_texts.h"
 
 namespace sava::server {
 
@@ -254,6 +255,9 @@ base::Status Server::Open() {
   signal_pipe.store(shutdown_pipe_[1]);
   InstallSignals();
   ApplyHooks();
+  // What there is one of for all hashes is not to be counted as that of the first.
+  types::SharedTexts::FieldNames();
+  types::SharedTexts::FieldValues();
   Tick();
   startup_memory_ = engine_->UsedMemory();
   return {};
@@ -417,7 +421,7 @@ MemoryFigures Server::Memory() {
   figures.allocated = allocator.allocated;
   figures.active = allocator.active;
   figures.resident = allocator.resident;
-  AccountMemory(allocator.allocated);
+  AccountMemory(allocator);
   figures.dataset = engine_->keyspace().UsedBytes();
   figures.used = std::max(engine_->UsedMemory(), figures.dataset);
   figures.overhead = figures.used - figures.dataset;
@@ -431,8 +435,9 @@ MemoryFigures Server::Memory() {
   return figures;
 }
 
-// What the allocator has given out besides the keyspace's own account.
-void Server::AccountMemory(size_t allocated) {
+// What the allocator has given out, and is in use, besides the keyspace's own account.
+void Server::AccountMemory(const AllocatorFigures& allocator) {
+  const size_t allocated = allocator.allocated - allocator.cached;
   const size_t held = engine_->keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
   engine_->set_other_memory(allocated > held ? allocated - held : 0);
 }
@@ -452,7 +457,7 @@ void Server::Tick() {
     for (int regions = 0; least > 0 && regions < kRegionsPerTrim && pages.Trim(least); ++regions) {
     }
   }
-  AccountMemory(ReadAllocator().allocated);
+  AccountMemory(ReadAllocator());
   const size_t used = engine_->UsedMemory();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
 

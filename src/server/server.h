@@ -150,7 +150,7 @@ class Server final : public engine::Host {
   };
 
   void ApplyHooks();
-  void AccountMemory(size_t allocated);
+  void AccountMemory(const AllocatorFigures& allocator);
   base::Status OpenFiles();
   base::Status Listen();
   // The next byte of the shutdown pipe; false when there is none any more.

@@ -5,7 +5,7 @@
 //             2 bytes  field length 0 … 62 and value length 0 … 126, or
 //             2 bytes  and two varints, or
 //             4 bytes  the number of a name that many hashes have (SharedTexts), value length, or
-//             4 bytes  and up: the number of a value that many have, field length, or
+//             5 bytes  and up: the number of a value that many have, field length, or
 //             6 bytes  both numbers
 //           and the bytes of what has no number
 //   table   a RecordTable, and FieldExpiries beside it when a field ever had a time

@@ -1,5 +1,7 @@
 #include "types/shared_texts.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -40,11 +42,23 @@ uint16_t SharedTexts::Find(std::string_view text, uint64_t hash) const {
   }
 }
 
+// Whether a text that was put is to be counted: when it has no number, and such are not all that
+// this thread has met for long.
+bool SharedTexts::Counts(bool known) const {
+  thread_local std::array<uint32_t, kShortestValue + 1> strange{};  // in a row, by shortest_
+  uint32_t& row = strange[std::min(shortest_, kShortestValue)];
+  if (known) {
+    row = 0;
+    return false;
+  }
+  return ++row <= kStrange || row % kSample == 0;
+}
+
 uint16_t SharedTexts::Use(std::string_view text) {
   if (!Fits(text)) return kNone;
   const uint64_t hash = base::HashBytes(text, seed_);
   const uint16_t number = Find(text, hash);
-  if (number != kNone || size() >= kMost) return number;
+  if (size() >= kMost || !Counts(number != kNone)) return number;
   std::atomic<uint8_t>& counter = seen_[(hash >> 32) % kCounters];
   const uint8_t seen = counter.load(std::memory_order_relaxed);
   if (seen % kStep == kStep - 1 &&

@@ -2,10 +2,11 @@
 // holds two bytes instead of the text. A process has two: the names of fields, and values that are
 // repeated. In files and replies texts are texts.
 //
-// A text is taken in when it has been put into kWanted hashes or so lately, for good: there are at
-// most kMost of them, of `shortest` to kLongest bytes, so nothing needs to be counted or freed.
-// What was put where lately is estimated by a table of small counters, halved now and then: texts
-// that occur once each never get in.
+// A text is taken in when it has been put into hashes kWanted times or so lately, for good: there
+// are at most kMost of them, of `shortest` to kLongest bytes, so nothing needs to be counted or
+// freed. What was put lately is estimated by a table of small counters, halved now and then: texts
+// that occur once each never get in. Threads share the counters, so one that meets only such texts
+// counts few of them.
 //
 // Thread safety: everything from any thread; Find and Text take no lock.
 #pragma once
@@ -54,11 +55,14 @@ class SharedTexts {
   static constexpr size_t kSlots = 2 * kMost;
   static constexpr size_t kCounters = 4096;
   static constexpr uint8_t kStep = 16;  // of a counter: kCounters such steps, and all are halved
+  static constexpr uint32_t kStrange = 1024;  // so many without a number in a row, and
+  static constexpr uint32_t kSample = 8;      // of those that follow, one in so many counts
 
   struct Kept {
     uint8_t size;
   };
 
+  bool Counts(bool known) const;
   bool Fits(std::string_view text) const {
     return text.size() >= shortest_ && text.size() <= kLongest;
   }
@@ -70,11 +74,11 @@ class SharedTexts {
   const uint64_t seed_;
   std::array<std::atomic<uint16_t>, kSlots> slots_{};  // number + 1, open addressing; 0: free
   std::array<std::atomic<const Kept*>, kMost> texts_{};
-  std::array<std::atomic<uint8_t>, kCounters> seen_{};
-  std::atomic<uint32_t> steps_{0};
   std::atomic<size_t> count_{0};
   std::atomic<size_t> text_bytes_{0};
   std::mutex mutex_;  // for taking in
+  alignas(64) std::array<std::atomic<uint8_t>, kCounters> seen_{};
+  std::atomic<uint32_t> steps_{0};
 };
 
 }  // namespace sava::types

@@ -175,32 +175,50 @@ TEST_F(TableTest, ExpiresEachKeyAfterItsTimeAndNotBefore) {
   EXPECT_EQ(table_.size(), 0U);
 }
 
-TEST_F(TableTest, ManyShortLivedKeysDoNotPileUpInTheWheel) {
+// Keys whose items in the wheel are stale soon, beside `others` that expire late; and what is left.
+class StaleItems : public TableTest, public testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < GetParam(); ++i) Set("other" + std::to_string(i), "v", 2000000000);
+  }
+  void Expire(int64_t now) {
+    table_.Expire(now, 1000, [](Entry*) {});
+  }
+  size_t ExpireAll() {
+    size_t expired = 0;
+    while (table_.Expire(int64_t{1} << 31, 1000, [&](Entry* entry) {
+      ++expired;
+      Remove(std::string(entry->key()));
+    }) >= 1000) {
+    }
+    return expired;
+  }
+};
+
+TEST_P(StaleItems, OfShortLivedKeysDoNotPileUp) {
   for (int i = 0; i < 200000; ++i) {
     Set("lock", "v", 1000000000);
     Remove("lock");
-    if (i % 100 == 0) table_.Expire(i, 1000, [](Entry*) {});
+    if (i % 100 == 0) Expire(i);
   }
-  for (int i = 0; i < 1000; ++i) table_.Expire(200000 + i, 1000, [](Entry*) {});
-  EXPECT_LT(table_.used_bytes(), 200000U);
+  for (int i = 0; i < 1000; ++i) Expire(200000 + i);
+  EXPECT_LT(table_.used_bytes(), 40000U);
+  EXPECT_EQ(ExpireAll(), static_cast<size_t>(GetParam()));
 }
 
-TEST_F(TableTest, ExpiriesSetAgainAndAgainOnOneLivingKeyDoNotPileUp) {
+TEST_P(StaleItems, OfExpiriesSetAgainAndAgainOnOneLivingKeyDoNotPileUp) {
   for (int i = 0; i < 200000; ++i) {
     Set("session", "v");  // without an expiry: the one it had is gone
     table_.SetExpiry(Hash("session"), table_.Find(Hash("session"), "session"), 1000000000 + i);
-    if (i % 100 == 0) table_.Expire(i, 1000, [](Entry*) {});
+    if (i % 100 == 0) Expire(i);
   }
-  for (int i = 0; i < 1000; ++i) table_.Expire(200000 + i, 1000, [](Entry*) {});
-  EXPECT_LT(table_.used_bytes(), 200000U);
-  size_t expired = 0;
-  while (table_.Expire(int64_t{1} << 31, 1000, [&](Entry* entry) {
-    ++expired;
-    Remove(std::string(entry->key()));
-  }) >= 1000) {
-  }
-  EXPECT_EQ(expired, 1U);
+  for (int i = 0; i < 1000; ++i) Expire(200000 + i);
+  EXPECT_LT(table_.used_bytes(), 40000U);
+  EXPECT_EQ(ExpireAll(), static_cast<size_t>(GetParam()) + 1);
 }
+
+// A few items, and so many that the wheel has levels.
+INSTANTIATE_TEST_SUITE_P(Table, StaleItems, testing::Values(0, 100));
 
 TEST_F(TableTest, SamplesTheFewKeysThatExpireAmongMany) {
   base::Rng rng(7);

@@ -64,8 +64,10 @@ TEST(Wheel, AFewTakeLittleAndUnwantedOnesAreLeftOut) {
   Wheel wheel(kStart);
   wheel.Add(1, kStart + 1000);
   EXPECT_LT(wheel.bytes(), 256U);
-  for (uint64_t item = 2; item <= Wheel::kFew; ++item) wheel.Add(item, kStart + 1000);
-  ASSERT_TRUE(wheel.crowded());
+  for (uint64_t item = 2; item <= Wheel::kFew; ++item) {
+    if (wheel.crowded()) wheel.LeaveOut([](uint64_t) { return false; });
+    wheel.Add(item, kStart + 1000);
+  }
   wheel.LeaveOut([](uint64_t item) { return item % 2 == 0; });
   EXPECT_EQ(wheel.size(), Wheel::kFew / 2);
   EXPECT_FALSE(wheel.crowded());
@@ -75,6 +77,36 @@ TEST(Wheel, AFewTakeLittleAndUnwantedOnesAreLeftOut) {
   wheel.Advance(kStart + 1000 + 2 * kTick, 100, [&](uint64_t item) { fired.push_back(item); });
   EXPECT_EQ(fired.size(), Wheel::kFew / 2);
   for (const uint64_t item : fired) EXPECT_EQ(item % 2, 1U);
+  EXPECT_EQ(wheel.size(), 0U);
+}
+
+// As those of a value that is worked off in steps.
+TEST(Wheel, WhatIsDueAgainComesAgainAtOnce) {
+  for (const uint64_t others : {uint64_t{0}, uint64_t{2 * Wheel::kFew}}) {
+    Wheel wheel(kStart);
+    for (uint64_t item = 0; item < others; ++item) wheel.Add(100 + item, kStart + 1'000'000'000);
+    wheel.Add(1, kStart + 1000);
+    const int64_t now = kStart + 5000;
+    const auto again = [&](uint64_t item) { wheel.Add(item, kStart + 1000); };
+    EXPECT_EQ(wheel.Advance(now, 50, again), 50U);
+    EXPECT_EQ(wheel.Advance(now, 50, again), 50U);
+    EXPECT_EQ(wheel.Advance(now, 50, [](uint64_t) {}), 1U);
+    EXPECT_EQ(wheel.size(), others);
+  }
+}
+
+// Firing files more than are a few.
+TEST(Wheel, BecomesLargeWhileItFires) {
+  Wheel wheel(kStart);
+  wheel.Add(1, kStart + 1000);
+  std::map<uint64_t, int> fired;
+  wheel.Advance(kStart + 5000, 1000, [&](uint64_t item) {
+    ++fired[item];
+    if (item != 1) return;
+    for (uint64_t next = 2; next < 102; ++next) wheel.Add(next, kStart + 1000);
+  });
+  EXPECT_EQ(fired.size(), 101U);
+  for (const auto& [item, times] : fired) EXPECT_EQ(times, 1) << item;
   EXPECT_EQ(wheel.size(), 0U);
 }
 

@@ -38,8 +38,9 @@ def fill_until_evicted(server, client, count, *options):
 
 
 def limited(context, policy):
-    """A server with about 8 MB for data; batches are small so that buffers do not matter."""
-    server = context.start("--maxmemory-policy", policy)
+    """A server with about 8 MB for data; batches are small so that buffers do not matter. It evicts
+    for as long as it takes, so that a slow build keeps to its limit, too."""
+    server = context.start("--maxmemory-policy", policy, "--maxmemory-eviction-tenacity", "100")
     limit = used(server) + ROOM
     eq(server.call("CONFIG", "SET", "maxmemory", str(limit)), resp.OK)
     return server, context.client(server), limit

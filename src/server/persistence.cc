@@ -301,10 +301,13 @@ engine::Settings Persistence::SettingsNow() {
   return copy;
 }
 
+// The memory in use is asked for with the gate closed, too: a FLUSHALL may take tables away.
 Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
-  cut.settings = SettingsNow();
-  cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log};
+  engine_.Exclusively(engine_.house_lane(), [&] {
+    cut.settings = engine_.settings();
+    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log};
+  });
   return cut;
 }
 

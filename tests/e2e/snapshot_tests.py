@@ -13,7 +13,7 @@ import time
 import durability
 import resp
 from durability import contents, durable
-from harness import check, eq, run_workers, test
+from harness import SLOW, check, eq, run_workers, test
 
 NO_SAVE = ("--save", "")
 NO_LOG = ("--appendonly", "no")
@@ -256,11 +256,12 @@ def check_dumps(context, folder, count, native, filler, most):
 
 def snapshots(context, native, *options, filler=60_000, extra=()):
     long = 6 if context.options.long else 1
+    seconds = 2.0 * long * max(1.0, SLOW / 2)
     server = durable(context, *NO_SAVE, *NO_LOG, *options)
     prepare(server, native, filler)
     folder = context.temp_dir()
     count, commands = run_load(
-        context, server, 2.0 * long, dump_saver(server, folder), native, extra)
+        context, server, seconds, dump_saver(server, folder), native, extra)
     check(count >= 2, "too few snapshots: %d" % count)
     check_sums(without_filler(server, filler), native, "the live server")
     loaded = check_dumps(context, folder, count, native, filler, 3 * long)

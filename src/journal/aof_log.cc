@@ -24,6 +24,8 @@ constexpr int64_t kDelayedMicros = 2'000'000;
 // A line tells what is synced when there is so much more of it, or it is so much later.
 constexpr uint64_t kMarkBytes = 64 << 10;
 constexpr std::chrono::seconds kMarkEvery{1};
+// In steps of so much the system is asked to write what was appended.
+constexpr uint64_t kBehindStep = 4 << 20;
 
 int64_t Micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch())
@@ -196,6 +198,7 @@ bool AofLog::Write() {
   if (writing_.capacity() > 4 * kBigBuffer) writing_.shrink_to_fit();
   writing_size_ = 0;
   SetSize();
+  if (BehindIsDue()) wake_.notify_one();
   return true;
 }
 
@@ -317,12 +320,14 @@ void AofLog::RunDisk() {
   Lock lock(mutex_);
   Time next = Clock::now() + kSyncEvery;
   while (true) {
-    wake_.wait_until(lock, next, [this] { return stopping_ || hold_writes_ || sync_asked_; });
+    wake_.wait_until(lock, next,
+                     [this] { return stopping_ || hold_writes_ || sync_asked_ || BehindIsDue(); });
     if (hold_writes_) {
       Switch(lock);
     } else if (stopping_) {
       return;
     } else {
+      WriteBehind(lock);
       const bool asked = std::exchange(sync_asked_, false);
       const Time now = Clock::now();
       const bool tick = now >= next;
@@ -343,6 +348,21 @@ void AofLog::SyncIfDue(Lock& lock) {
   const uint64_t size = at->good;
   lock.unlock();
   SyncFile(*at, ticket, size);
+  lock.lock();
+}
+
+bool AofLog::BehindIsDue() const {
+  return current_ != nullptr && current_->good >= current_->behind + kBehindStep;
+}
+
+// What was asked for last time is written by now, as a rule, and can be forgotten.
+void AofLog::WriteBehind(Lock& lock) {
+  if (!BehindIsDue()) return;
+  const std::shared_ptr<Increment> at = current_;
+  const uint64_t begin = at->behind - std::min(at->behind, 2 * kBehindStep);
+  const uint64_t end = at->behind = at->good / kBehindStep * kBehindStep;
+  lock.unlock();
+  at->file->WriteBehind(begin, end);
   lock.lock();
 }
 

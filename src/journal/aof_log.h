@@ -6,6 +6,10 @@
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
 // below kept() unless the log is in trouble.
 //
+// Whatever the policy, the system is asked every few megabytes to write what was appended, and to
+// forget what it has written: the log then goes through the same few pages of memory over and over.
+// New ones for all of it would cost more than all else about it, and each sync stays short.
+//
 // Trouble: bytes that could not be written are truncated away, kept and tried again about every
 // tenth of a second. After a failed sync nothing can be known of the file: state() is kNeedsBase
 // until the owner has written a new base (BeginRewrite … FinishRewrite). While state() is not kGood
@@ -140,7 +144,8 @@ class AofLog final : public Sink {
     uint64_t good = 0;    // bytes of whole records
     uint64_t marked = 0;  // what the last line about it said to be synced
     Time marked_at{};
-    std::string after;  // the line to write before its first record
+    uint64_t behind = 0;  // the system was asked to write its bytes up to here
+    std::string after;    // the line to write before its first record
     // Under sync_mutex_: comes before it, and is synced before it.
     std::shared_ptr<Increment> previous;
     // Changed under mutex_ or sync_mutex_:
@@ -186,6 +191,7 @@ class AofLog final : public Sink {
   void Abandon(const Increment& increment);
   void SetSize();
   bool TooEarly() const;
+  bool BehindIsDue() const;
 
   // ---- mutex_ is not held; busy_ is set, or nobody else is there ----
   base::Result<std::shared_ptr<Increment>> MakeIncrement();
@@ -199,6 +205,7 @@ class AofLog final : public Sink {
   base::Status SwitchForFinish(Lock& lock);
   void Abort(Lock& lock);
   void SyncIfDue(Lock& lock);
+  void WriteBehind(Lock& lock);
   void LookForFiles(Lock& lock);
   void RemoveHistory(Lock& lock);
 

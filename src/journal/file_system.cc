@@ -60,6 +60,12 @@ class RealFile final : public File {
     return {};
   }
 
+  // Pages that are not written yet begin to be, pages that are go back to the system.
+  void WriteBehind(uint64_t begin, uint64_t end) override {
+    posix_fadvise(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                  POSIX_FADV_DONTNEED);
+  }
+
   uint64_t size() const override { return size_.load(std::memory_order_relaxed); }
 
  private:

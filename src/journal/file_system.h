@@ -3,7 +3,8 @@
 // the settings give them.
 //
 // Thread safety: a FileSystem may be used by several threads, a File by one at a time, except that
-// Sync may run beside Append and Truncate: it covers what they had done when it began.
+// Sync and WriteBehind may run beside Append and Truncate: they cover what those had done when they
+// began.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,12 @@ class File {
   // What was appended is on the disk, as far as the system can say (fdatasync).
   virtual base::Status Sync() = 0;
   virtual base::Status Truncate(uint64_t size) = 0;
+  // Nobody will read these bytes soon: the system may write them to the disk now, and forget those
+  // that are written. A wish, which promises nothing; what goes wrong is for Sync to say.
+  virtual void WriteBehind(uint64_t begin, uint64_t end) {
+    (void)begin;
+    (void)end;
+  }
   // Bytes in the file.
   virtual uint64_t size() const = 0;
 };

@@ -358,6 +358,34 @@ TEST_F(AofLogTest, BecomesDurableWithEachPolicy) {
   }
 }
 
+// What was appended is sent on its way to the disk in steps, each once more when the next one is.
+TEST_F(AofLogTest, WritesBehindWhateverThePolicy) {
+  constexpr uint64_t kMega = 1 << 20;
+  for (const auto policy :
+       {AofLog::Policy::kAlways, AofLog::Policy::kEverysec, AofLog::Policy::kNo}) {
+    CrashRecorder disk;
+    Driver driver(&disk, policy);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    uint64_t asked = 0;
+    for (uint64_t megas = 3; megas <= 15; megas += 3) {
+      driver.Append({{0, {"SET", "key", std::string(3 * kMega, 'x')}}});
+      driver.log().Pause();
+      const uint64_t wanted = megas * kMega / (4 * kMega) * (4 * kMega);
+      for (int i = 0; i < 5000 && wanted > asked; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const auto behind = disk.behind();
+        if (behind.empty() || behind.back().end == asked) continue;
+        EXPECT_LE(behind.back().begin, asked);
+        EXPECT_LE(behind.back().end, behind.back().size);
+        asked = behind.back().end;
+      }
+      EXPECT_EQ(asked, wanted) << megas;
+    }
+    EXPECT_EQ(disk.behind().size(), 3U);
+  }
+}
+
 // An answer may leave when its record is on disk (always) or in the file; trouble holds up only
 // those of always.
 TEST_F(AofLogTest, KeepsWhatAnswersWaitFor) {

@@ -72,6 +72,16 @@ class CrashRecorder final : public FileSystem {
     const std::lock_guard lock(mutex_);
     Add({Kind::kNote, 0, "", "", value, ""});
   }
+  // What was asked to be written behind, and how long the file was then.
+  struct Behind {
+    uint64_t begin;
+    uint64_t end;
+    uint64_t size;
+  };
+  std::vector<Behind> behind() const {
+    const std::lock_guard lock(mutex_);
+    return behind_;
+  }
   size_t operations() const {
     const std::lock_guard lock(mutex_);
     return log_.size();
@@ -232,6 +242,10 @@ class CrashRecorder final : public FileSystem {
       disk_.Add({Kind::kTruncate, inode_, "", "", size, ""});
       return {};
     }
+    void WriteBehind(uint64_t begin, uint64_t end) override {
+      const std::lock_guard lock(disk_.mutex_);
+      disk_.behind_.push_back({begin, end, disk_.inodes_[inode_].size()});
+    }
     uint64_t size() const override {
       const std::lock_guard lock(disk_.mutex_);
       return disk_.inodes_[inode_].size();
@@ -285,6 +299,7 @@ class CrashRecorder final : public FileSystem {
 
   mutable std::mutex mutex_;
   Faults faults_;
+  std::vector<Behind> behind_;
   std::vector<Operation> log_;
   std::vector<std::string> inodes_;
   std::map<std::string, size_t> names_;

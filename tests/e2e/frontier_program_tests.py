@@ -306,7 +306,9 @@ def frontier_random_histories(context):
         hosts = rng.choice((1, 3, 40, 300))
         steps = list(random_history(rng, hosts, rng.choice((10, 60))))
         end = rng.choice(("\n", "\r\n"))
-        text = end.join(line for line, _, _ in steps) + rng.choice(("", end))
+        # An empty last line is a line only when it is ended.
+        last_end = rng.choice(("", end)) if steps[-1][0] else end
+        text = end.join(line for line, _, _ in steps) + last_end
         for name, flags in STRATEGIES.items():
             model = Model(name)
             for _, act, _ in steps:

@@ -342,14 +342,20 @@ def everysec_rows(session):
 
 def always_rows(session):
     load = set_load(session.pick(200_000, 30_000), 1)
-    sava, redis = pair_of(session, log_settings("always"))
-    with sava, redis:
-        load(sava), load(redis)
-        pairs = harness.interleave(session, sava, redis, load)
-    return [ratio_row("always_throughput", [(a.rps, b.rps) for a, b in pairs], "SET/s", 1.5,
-                      "50 clients, pipeline 1", sense="min",
-                      p99_ms=[a.p99_ms for a, _ in pairs],
-                      redis_p99_ms=[b.p99_ms for _, b in pairs])]
+
+    def taken(name, bar, note, threads):
+        sava, redis = pair_of(session, log_settings("always"))
+        sava.settings.update(threads)
+        with sava, redis:
+            load(sava), load(redis)
+            pairs = harness.interleave(session, sava, redis, load)
+        return ratio_row(name, [(a.rps, b.rps) for a, b in pairs], "SET/s", bar, note, sense="min",
+                         p99_ms=[a.p99_ms for a, _ in pairs],
+                         redis_p99_ms=[b.p99_ms for _, b in pairs])
+
+    note = "50 clients, pipeline 1"
+    return [taken("always_throughput", 1.5, note, {}),
+            taken("always_one_thread", None, f"{note}, --threads 1", {"threads": "1"})]
 
 
 def logs(session, _folder):

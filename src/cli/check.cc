@@ -27,8 +27,9 @@ directory, or a data directory as 'sava serve --dir' uses it.
 
   --portable   also list what a stock Redis 7.0 would refuse: native values with their keys, and
                commands of the log that it does not know
-  --repair     cut a broken end of the log off, behind its last whole command or transaction. The
-               file as it was is kept as FILE.before-repair. Only the last file of a log is
+  --repair     write what the log lacks and its ring has (after a power failure with appendfsync
+               always), then cut a broken end of the log off, behind its last whole command or
+               transaction. The file as it was before that is kept as FILE.before-repair. Only the last file of a log is
                repaired, unless another is given as PATH; RDB files are not. No server may run
                on it meanwhile.
 
@@ -58,6 +59,7 @@ class Check {
     if (!data.dump.empty()) One(data.dump, !data.directory);
     if (!data.manifest.empty()) {
       fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));
+      Ring(data);
     }
     for (size_t i = 0; i < data.log.size(); ++i) {
       LogFile(data.log[i], std::span(data.log).subspan(i + 1));
@@ -71,6 +73,24 @@ class Check {
   }
 
  private:
+  // After a power failure the ring may have what the log lacks.
+  void Ring(const DataFiles& data) {
+    const auto found = RestoreLog(data, options_.repair);
+    if (!found) return Bad(found.error());
+    const journal::AofRestored& restored = found.value();
+    // All it had is in the file now, which may be cut off next.
+    if (options_.repair) RemoveRing(data);
+    if (restored.lacking == 0) return;
+    const std::string what =
+        fmt::format("{}: it lacks {} that were synced, but the log's ring has them", restored.file,
+                    Counted(restored.lacking, "byte", "bytes"));
+    if (options_.repair) {
+      fmt::print("{}: written\n", what);
+    } else {
+      Bad(what + ". A start of the server writes them, and so does --repair");
+    }
+  }
+
   // A file that is not part of a log. `alone`: commands may follow it, which are to be repaired.
   void One(const std::string& path, bool alone) {
     const CheckedFile file = Read(path, {options_.portable, false});

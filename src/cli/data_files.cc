@@ -67,6 +67,7 @@ base::Status ReadManifest(const std::string& path, DataFiles* data) {
   for (const journal::AofFile& file : manifest.value().increments()) {
     data->log.push_back(PathIn(directory, file.name));
   }
+  data->parts = manifest.value();
   return {};
 }
 
@@ -117,6 +118,14 @@ base::Result<DataFiles> FindInDirectory(const std::string& path) {
   return data;
 }
 
+// "appendonly.aof" of "appendonlydir/appendonly.aof.manifest".
+std::string_view LogName(const DataFiles& data) {
+  std::string_view name = data.manifest;
+  if (const size_t slash = name.rfind('/'); slash != name.npos) name.remove_prefix(slash + 1);
+  name.remove_suffix(kManifestEnding.size());
+  return name;
+}
+
 }  // namespace
 
 bool LooksLikeLog(std::string_view path, std::string_view beginning) {
@@ -139,6 +148,22 @@ base::Result<DataFiles> FindData(const std::string& path) {
     data.dump = path;
   }
   return data;
+}
+
+base::Result<journal::AofRestored> RestoreLog(const DataFiles& data, bool write) {
+  if (!data.manifest.ends_with(kManifestEnding)) return journal::AofRestored();
+  return journal::RestoreFromRing(FileSystem::Real(), journal::DirectoryOf(data.manifest),
+                                  LogName(data), data.parts, write);
+}
+
+void RemoveRing(const DataFiles& data) {
+  if (!data.manifest.ends_with(kManifestEnding)) return;
+  FileSystem& files = FileSystem::Real();
+  const std::string directory = journal::DirectoryOf(data.manifest);
+  const std::string path = PathIn(directory, journal::AofRingName(LogName(data)));
+  if (!files.Exists(path)) return;
+  (void)files.Remove(path);
+  (void)files.SyncDirectory(directory);
 }
 
 }  // namespace sava::cli

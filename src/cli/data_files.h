@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "journal/aof_manifest.h"
+#include "journal/aof_ring.h"
 
 namespace sava::cli {
 
@@ -15,12 +17,17 @@ struct DataFiles {
   std::string manifest;          // of the log; empty: the log is a single file, or there is none
   std::vector<std::string> log;  // its files in the order in which they are loaded
   bool directory = false;        // the path is one
+  journal::AofManifest parts;    // what the manifest says
 
   bool has_log() const { return !manifest.empty() || !log.empty(); }
 };
 
 // A server loads the log when there is one, else the dump. Errors name the path.
 base::Result<DataFiles> FindData(const std::string& path);
+
+// Whether the log lacks what its ring has, as after a power failure; it gets it when `write`.
+base::Result<journal::AofRestored> RestoreLog(const DataFiles& data, bool write);
+void RemoveRing(const DataFiles& data);
 
 // Whether a file that begins so and has this name holds commands, or an RDB file and commands.
 bool LooksLikeLog(std::string_view path, std::string_view beginning);

@@ -309,6 +309,13 @@ int RunExport(const std::vector<std::string>& words) {
   }
   const auto data = FindData(options.from);
   if (!data) return Complain(data.error());
+  const auto ring = RestoreLog(data.value(), false);
+  if (!ring) return Complain(ring.error());
+  if (ring.value().lacking > 0) {
+    return Complain(
+        fmt::format("{} lacks {} bytes that its ring has; 'sava check --repair {}' writes them",
+                    ring.value().file, ring.value().lacking, options.from));
+  }
   Dataset dataset;
   if (base::Status status = dataset.Load(data.value()); !status) return Complain(status.error());
   Exporter exporter(options, &dataset);

@@ -24,8 +24,21 @@ constexpr int64_t kDelayedMicros = 2'000'000;
 // A line tells what is synced when there is so much more of it, or it is so much later.
 constexpr uint64_t kMarkBytes = 64 << 10;
 constexpr std::chrono::seconds kMarkEvery{1};
+// A ring that takes no longer is left to who waits for it: two threads that wake each other would.
+constexpr int64_t kQuickMicros = 1000;
+// By so many bytes before them a file is known again, into which the ring's belong.
+constexpr size_t kKnownBy = 256;
 // In steps of so much the system is asked to write what was appended.
 constexpr uint64_t kBehindStep = 4 << 20;
+
+// Whether it was lower.
+bool RaiseTo(std::atomic<uint64_t>& value, uint64_t to) {
+  uint64_t now = value.load();
+  while (now < to) {
+    if (value.compare_exchange_weak(now, to)) return true;
+  }
+  return false;
+}
 
 int64_t Micros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch())
@@ -113,9 +126,7 @@ std::chrono::microseconds AofLog::Patience() const {
 void AofLog::Step() {
   WriteOut();
   if (current_ == nullptr || current_->broken || hold_writes_) return;
-  if (policy_.load() == Policy::kAlways && current_->synced < written_end_) {
-    SyncFile(*current_, written_end_, current_->good);
-  }
+  if (always() && current_->synced < written_end_) SyncWritten();
   if (writing_.empty() && sync_requested_.exchange(false)) {
     sync_asked_ = true;
     wake_.notify_one();
@@ -194,6 +205,11 @@ bool AofLog::Write() {
   }
   at.good = at.file->size();
   RaiseWritten(writing_end_);
+  if (!always() || since_ring_.size() + writing_.size() > AofRing::kMostBytes) LeaveRing();
+  if (ring_follows_) since_ring_ += writing_;
+  last_bytes_ +=
+      std::string_view(writing_).substr(writing_.size() - std::min(writing_.size(), kKnownBy));
+  last_bytes_.erase(0, last_bytes_.size() - std::min(last_bytes_.size(), kKnownBy));
   writing_.clear();
   if (writing_.capacity() > 4 * kBigBuffer) writing_.shrink_to_fit();
   writing_size_ = 0;
@@ -267,8 +283,8 @@ bool AofLog::SyncFile(Increment& increment, uint64_t ticket, uint64_t size) {
     Broken(increment, status.error());
     return false;
   }
-  increment.synced = std::max<uint64_t>(increment.synced, ticket);
-  increment.synced_size = std::max<uint64_t>(increment.synced_size, size);
+  RaiseTo(increment.synced, ticket);
+  RaiseTo(increment.synced_size, size);
   if (increment.named && !needs_base_) RaiseDurable(ticket);
   return true;
 }
@@ -290,14 +306,58 @@ bool AofLog::SyncPrevious(Increment& increment) {
     at->synced_size = at->good;
   }
   increment.previous = nullptr;
+  increment.alone = true;
   return true;
 }
 
-// REQUIRES: sync_mutex_.
 void AofLog::RaiseDurable(uint64_t ticket) {
-  if (ticket <= durable_.load(std::memory_order_relaxed)) return;
-  durable_.store(ticket, std::memory_order_release);
-  told_ = false;
+  if (RaiseTo(durable_, ticket)) told_ = false;
+}
+
+// kAlways: what was written comes to the disk, by way of the ring or as a file.
+void AofLog::SyncWritten() {
+  if (SyncByRing() || !SyncFile(*current_, written_end_, current_->good)) return;
+  since_ring_.clear();
+  before_ring_ = last_bytes_;
+  ring_follows_ = ring_ != nullptr;
+  if (WantsRing()) wake_.notify_one();
+}
+
+bool AofLog::SyncByRing() {
+  if (ring_ == nullptr || !ring_follows_ || !current_->named || needs_base_) return false;
+  if (!since_ring_.empty()) {
+    const int64_t began = Micros();
+    ring_is_quick_ = false;
+    const auto put = ring_->Put(current_->sequence, current_->good - since_ring_.size(),
+                                before_ring_, since_ring_, current_->synced_size);
+    if (!put) {
+      spdlog::warn("Syncs of the AOF go without {}: {}", RingPath(), put.error());
+      LeaveRing();
+      ring_ = nullptr;
+      ring_refused_ = true;
+    }
+    if (!put || !put.value()) return false;
+    const int64_t took = Micros() - began;
+    sync_micros_ = took;
+    ring_is_quick_ = took < kQuickMicros;
+    ring_syncs_.fetch_add(1);
+    since_ring_.clear();
+    before_ring_ = last_bytes_;
+  }
+  RaiseTo(current_->synced, written_end_);
+  RaiseDurable(written_end_);
+  if (ring_->half_full() && !syncing_ && !sync_asked_) {
+    sync_asked_ = true;
+    wake_.notify_one();
+  }
+  return true;
+}
+
+// The next sync is the file's, and the ring may follow after it.
+void AofLog::LeaveRing() {
+  ring_follows_ = false;
+  ring_is_quick_ = false;
+  since_ring_.clear();
 }
 
 // REQUIRES: mutex_.
@@ -320,8 +380,9 @@ void AofLog::RunDisk() {
   Lock lock(mutex_);
   Time next = Clock::now() + kSyncEvery;
   while (true) {
-    wake_.wait_until(lock, next,
-                     [this] { return stopping_ || hold_writes_ || sync_asked_ || BehindIsDue(); });
+    wake_.wait_until(lock, next, [this] {
+      return stopping_ || hold_writes_ || sync_asked_ || BehindIsDue() || WantsRing();
+    });
     if (hold_writes_) {
       Switch(lock);
     } else if (stopping_) {
@@ -332,7 +393,9 @@ void AofLog::RunDisk() {
       const Time now = Clock::now();
       const bool tick = now >= next;
       if (tick) next = now + kSyncEvery;
-      if (asked || (tick && policy_.load() == Policy::kEverysec && !hold_sync_)) SyncIfDue(lock);
+      if (asked || (tick && policy_.load() != Policy::kNo && !hold_sync_)) SyncIfDue(lock);
+      // After that sync: what an earlier ring had may stand nowhere else.
+      if (WantsRing() && !sync_asked_) MakeRing(lock);
       if (tick) LookForFiles(lock);
     }
     lock.unlock();
@@ -343,12 +406,31 @@ void AofLog::RunDisk() {
 
 void AofLog::SyncIfDue(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
-  if (at == nullptr || at->broken || at->synced >= written_end_) return;
+  if (at == nullptr || at->broken) return;
+  if (at->synced >= written_end_ && at->synced_size >= at->good && at->alone) return;
   const uint64_t ticket = written_end_;
   const uint64_t size = at->good;
   lock.unlock();
   SyncFile(*at, ticket, size);
   lock.lock();
+}
+
+bool AofLog::WantsRing() const {
+  return always() && ring_ == nullptr && !ring_refused_ && current_ != nullptr && current_->named &&
+         !current_->broken && !stopping_ && options_.ring_size > 0;
+}
+
+void AofLog::MakeRing(Lock& lock) {
+  ring_refused_ = true;
+  lock.unlock();
+  auto made = AofRing::Make(files_, RingPath(), options_.ring_size);
+  lock.lock();
+  if (!made) {
+    spdlog::warn("Syncs of the AOF go without a ring: {}", made.error());
+    return;
+  }
+  ring_ = std::move(*made);
+  ring_refused_ = false;
 }
 
 bool AofLog::BehindIsDue() const {
@@ -379,7 +461,15 @@ void AofLog::LookForFiles(Lock& lock) {
     }
   }
   const bool has_manifest = files_.Exists(ManifestPath());
+  const bool has_ring = files_.Exists(RingPath());
   lock.lock();
+  // What stands in it alone is to be in the file soon.
+  if (ring_ != nullptr && !has_ring) {
+    spdlog::warn("{} has vanished, making it again", RingPath());
+    LeaveRing();
+    ring_ = nullptr;
+    sync_asked_ = true;
+  }
   if (busy_ || hold_writes_ || manifest_.files != manifest.files) return;
   if (!missing.empty()) {
     Broken(*at, fmt::format("{} has vanished", missing));
@@ -412,6 +502,7 @@ AofLog::~AofLog() {
   Increment& at = *current_;
   const bool synced = at.synced_size >= at.good && at.previous == nullptr;
   if (!synced && !SyncFile(at, written_end_, at.good)) return;
+  if (ring_ != nullptr) (void)files_.Remove(RingPath());
   if (at.good > at.marked) (void)at.file->Append(AofSyncedLine(at.good));
 }
 

@@ -6,6 +6,10 @@
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
 // below kept() unless the log is in trouble.
 //
+// With kAlways most syncs go by way of a ring (aof_ring.h): what was written to the increment since
+// it was last synced as a file stands in the ring, too, and is durable there. The increment's first
+// sync, large ones, and all of them where there is no ring are the file's.
+//
 // Whatever the policy, the system is asked every few megabytes to write what was appended, and to
 // forget what it has written: the log then goes through the same few pages of memory over and over.
 // New ones for all of it would cost more than all else about it, and each sync stays short.
@@ -42,6 +46,7 @@
 
 #include "base/result.h"
 #include "journal/aof_manifest.h"
+#include "journal/aof_ring.h"
 #include "journal/file_system.h"
 #include "journal/journal.h"
 
@@ -58,6 +63,7 @@ class AofLog final : public Sink {
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
     std::chrono::milliseconds retry_after{100};  // a failed write
+    uint64_t ring_size = AofRing::kSize;         // 0: there is none
     // Called (on the thread that did it, without locks) when durable(), kept() or state() has
     // changed.
     std::function<void()> changed = [] {};
@@ -110,8 +116,12 @@ class AofLog final : public Sink {
   }
   bool always() const { return policy_.load(std::memory_order_relaxed) == Policy::kAlways; }
   // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
-  // in it, and no sync is under way that a write might have to wait for.
-  bool quick() const { return !always() && !syncing_.load(std::memory_order_relaxed); }
+  // in it, or the ring takes it in no time, and no sync is under way that it might have to wait
+  // for.
+  bool quick() const {
+    if (syncing_.load(std::memory_order_relaxed)) return false;
+    return !always() || ring_is_quick_.load(std::memory_order_relaxed);
+  }
   // Asks for a sync soon (at the next Pause), whatever the policy (WAITAOF, shutdown).
   void RequestSync();
   State state() const {
@@ -124,6 +134,7 @@ class AofLog final : public Sink {
   uint64_t base_size() const;  // of all its files after the last rewrite or start
   uint64_t buffered() const;   // bytes not written yet
   uint64_t delayed_syncs() const;
+  uint64_t ring_syncs() const { return ring_syncs_; }
 
   void BeginRun() override { pending_.mutex.lock(); }
   void EndRun(uint64_t next) override;
@@ -149,6 +160,7 @@ class AofLog final : public Sink {
     // Under sync_mutex_: comes before it, and is synced before it.
     std::shared_ptr<Increment> previous;
     // Changed under mutex_ or sync_mutex_:
+    std::atomic<bool> alone{true};    // there is no previous
     std::atomic<bool> named{false};   // by the manifest
     std::atomic<bool> broken{false};  // nothing can be known of it any more
     std::atomic<uint64_t> synced{0};  // every ticket below it
@@ -182,6 +194,10 @@ class AofLog final : public Sink {
   bool SwitchToPrepared();
   bool StartSwitch();
   void SettleManifest();
+  void SyncWritten();
+  bool SyncByRing();
+  void LeaveRing();
+  bool WantsRing() const;
   void AppendSyncedMark();
   void WriteFailed(const std::string& error);
   void WriteWorked();
@@ -205,6 +221,7 @@ class AofLog final : public Sink {
   base::Status SwitchForFinish(Lock& lock);
   void Abort(Lock& lock);
   void SyncIfDue(Lock& lock);
+  void MakeRing(Lock& lock);
   void WriteBehind(Lock& lock);
   void LookForFiles(Lock& lock);
   void RemoveHistory(Lock& lock);
@@ -220,6 +237,7 @@ class AofLog final : public Sink {
   void Tell();
   std::string Path(std::string_view name) const { return PathIn(options_.directory, name); }
   std::string ManifestPath() const { return Path(AofManifestName(options_.name)); }
+  std::string RingPath() const { return Path(AofRingName(options_.name)); }
 
   const Options options_;
   FileSystem& files_;
@@ -237,7 +255,9 @@ class AofLog final : public Sink {
   std::atomic<uint64_t> base_size_{0};
   std::atomic<uint64_t> writing_size_{0};
   std::atomic<uint64_t> delayed_syncs_{0};
-  std::atomic<int64_t> sync_micros_{0};  // of the last sync
+  std::atomic<uint64_t> ring_syncs_{0};
+  std::atomic<bool> ring_is_quick_{false};  // and nobody is at it
+  std::atomic<int64_t> sync_micros_{0};     // of the last sync
   std::atomic<bool> syncing_{false};
   std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;
@@ -256,6 +276,13 @@ class AofLog final : public Sink {
   uint64_t writing_end_ = 0;  // the ticket after writing_
   // Every ticket below it is in a file or in the base to come. Read without mutex_, too.
   std::atomic<uint64_t> written_end_{0};
+  std::unique_ptr<AofRing> ring_;  // none: not made yet, or it cannot be
+  bool ring_refused_ = false;
+  // Of the current increment all but since_ring_ is on the disk, and all before the increment.
+  bool ring_follows_ = false;
+  std::string since_ring_;
+  std::string before_ring_;  // the last bytes before it
+  std::string last_bytes_;   // of the current increment
   Time last_try_{};
   AofManifest manifest_;      // as the files are, unless unsure_
   bool unsure_ = false;       // writing a manifest failed: on disk may be that one or this one

@@ -65,6 +65,8 @@ void AofLog::SetCurrent(std::shared_ptr<Increment> increment, bool named) {
   last_increment_ = std::max(last_increment_, increment->sequence);
   if (current_ != nullptr && current_->named) other_sizes_ += current_->good;
   current_ = std::move(increment);
+  LeaveRing();
+  last_bytes_.clear();
   SetSize();
 }
 
@@ -119,6 +121,7 @@ bool AofLog::SwitchToPrepared() {
   }
   const std::shared_ptr<Increment> next = std::exchange(prepared_, nullptr);
   next->previous = current_;
+  next->alone = false;
   next->after = AofAfter{current_->sequence, current_->good}.Line();
   next->synced = current_->synced.load();
   SetCurrent(next, true);
@@ -171,6 +174,8 @@ void AofLog::Switch(Lock& lock) {
 // ---- a new base ----
 
 void AofLog::SwitchAt(uint64_t ticket) {
+  // The first sync after it is not.
+  ring_is_quick_ = false;
   const std::lock_guard lock(pending_.mutex);
   pending_.CancelSwitch();
   pending_.switch_at = ticket;
@@ -407,6 +412,13 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
   }
   SetSize();
   base_size_ = size_.load();
+  // What it had is in the files by now (RestoreFromRing), and these may be written anew.
+  // Of a log that is not used any more the ring stays: its files may come to be used again.
+  const bool used = *increment != nullptr || manifest.files.empty();
+  if (used && files_.Exists(RingPath())) {
+    (void)files_.Remove(RingPath());
+    (void)files_.SyncDirectory(options_.directory);
+  }
   disk_ = std::thread([this] { RunDisk(); });
   return {};
 }

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace sava::journal {
@@ -74,6 +76,43 @@ class RealFile final : public File {
   std::atomic<uint64_t> size_;
 };
 
+class RealBlocks final : public Blocks {
+ public:
+  RealBlocks(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  RealBlocks(const RealBlocks&) = delete;
+  RealBlocks& operator=(const RealBlocks&) = delete;
+  ~RealBlocks() override { close(fd_); }
+
+  // Past the cache memory has to be aligned, too.
+  base::Status Write(uint64_t offset, std::string_view bytes) override {
+    if (room_ < bytes.size()) {
+      aligned_.reset(static_cast<char*>(std::aligned_alloc(kSize, bytes.size())));
+      room_ = aligned_ == nullptr ? 0 : bytes.size();
+      if (room_ == 0) return Failure("writing", path_, ENOMEM);
+    }
+    memcpy(aligned_.get(), bytes.data(), bytes.size());
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t n = Again([&] {
+        return pwrite(fd_, aligned_.get() + done, bytes.size() - done,
+                      static_cast<off_t>(offset + done));
+      });
+      if (n < 0) return Failure("writing", path_, errno);
+      if (n == 0 || static_cast<size_t>(n) % kSize != 0) return Failure("writing", path_, EIO);
+      done += static_cast<size_t>(n);
+    }
+    return {};
+  }
+
+ private:
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  const int fd_;
+  const std::string path_;
+  std::unique_ptr<char, Free> aligned_;
+  size_t room_ = 0;
+};
+
 class RealFileSystem final : public FileSystem {
  public:
   base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
@@ -89,6 +128,57 @@ class RealFileSystem final : public FileSystem {
     }
     return std::unique_ptr<File>(
         std::make_unique<RealFile>(fd, path, static_cast<uint64_t>(about.st_size)));
+  }
+
+  base::Result<std::unique_ptr<Blocks>> MakeBlocks(const std::string& path,
+                                                   uint64_t size) override {
+    const std::string directory = DirectoryOf(path);
+    struct statvfs about {};
+    // The last of the space is for what others have to write.
+    if (statvfs(directory.empty() ? "." : directory.c_str(), &about) != 0 ||
+        about.f_bavail * about.f_frsize < 8 * size) {
+      return Failure("making", path, ENOSPC);
+    }
+    auto made = [&]() -> base::Result<std::unique_ptr<Blocks>> {
+      auto file = Open(path, Mode::kNew);
+      if (!file) return base::Error{file.error()};
+      const std::string zeros(static_cast<size_t>(std::min<uint64_t>(size, 1 << 20)), '\0');
+      for (uint64_t left = size; left > 0;) {
+        const uint64_t step = std::min<uint64_t>(left, zeros.size());
+        base::Status status = (*file)->Append(std::string_view(zeros).substr(0, step));
+        if (!status) return base::Error{status.error()};
+        left -= step;
+      }
+      base::Status status = (*file)->Sync();
+      if (status) status = SyncDirectory(directory);
+      if (!status) return base::Error{status.error()};
+      const int flags = O_WRONLY | O_DIRECT | O_DSYNC | O_CLOEXEC;
+      const int fd = Again([&] { return open(path.c_str(), flags); });
+      if (fd < 0) return Failure("opening", path, errno);
+      return std::unique_ptr<Blocks>(std::make_unique<RealBlocks>(fd, path));
+    }();
+    if (!made) (void)Remove(path);
+    return made;
+  }
+
+  base::Status WriteOver(const std::string& path, uint64_t offset,
+                         std::string_view bytes) override {
+    const int fd = Again([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); });
+    if (fd < 0) return Failure("opening", path, errno);
+    base::Status status = [&]() -> base::Status {
+      while (!bytes.empty()) {
+        const ssize_t n = Again(
+            [&] { return pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+        if (n < 0) return Failure("writing", path, errno);
+        if (n == 0) return Failure("writing", path, ENOSPC);
+        offset += static_cast<uint64_t>(n);
+        bytes.remove_prefix(static_cast<size_t>(n));
+      }
+      if (Again([&] { return fdatasync(fd); }) != 0) return Failure("syncing", path, errno);
+      return {};
+    }();
+    close(fd);
+    return status;
   }
 
   base::Status Rename(const std::string& from, const std::string& to) override {
@@ -132,13 +222,16 @@ class RealFileSystem final : public FileSystem {
     return static_cast<uint64_t>(about.st_size);
   }
 
-  base::Result<std::string> ReadAll(const std::string& path) override {
+  base::Result<std::string> Read(const std::string& path, uint64_t offset, uint64_t most) override {
     const int fd = Again([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
     if (fd < 0) return Failure("opening", path, errno);
     std::string bytes;
     char block[64 * 1024];
     while (true) {
-      const ssize_t n = Again([&] { return read(fd, block, sizeof(block)); });
+      const auto wanted =
+          static_cast<size_t>(std::min<uint64_t>(sizeof(block), most - bytes.size()));
+      const ssize_t n = Again(
+          [&] { return pread(fd, block, wanted, static_cast<off_t>(offset + bytes.size())); });
       if (n <= 0) {
         const int error = errno;
         close(fd);

@@ -36,6 +36,17 @@ class File {
   virtual uint64_t size() const = 0;
 };
 
+// A file of a fixed size all of which has its place on the disk: to write some of it changes
+// nothing else.
+class Blocks {
+ public:
+  static constexpr size_t kSize = 4096;
+  virtual ~Blocks() = default;
+  // The bytes are on the disk when it returns. After an error any part of them may be. REQUIRES:
+  // offset and size are multiples of kSize, and within the file.
+  virtual base::Status Write(uint64_t offset, std::string_view bytes) = 0;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -44,6 +55,14 @@ class FileSystem {
     kAppend,  // made when missing
   };
   virtual base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) = 0;
+  // A new file of zeros, on the disk under its name; an error also where the system cannot write
+  // past its cache. What could not be made whole is removed.
+  virtual base::Result<std::unique_ptr<Blocks>> MakeBlocks(const std::string& path,
+                                                           uint64_t size) = 0;
+  // Writes these bytes where they belong in a file that is there, whatever it has there, and syncs
+  // it: also what seems to be the same, since what could not be written once may be in memory only.
+  virtual base::Status WriteOver(const std::string& path, uint64_t offset,
+                                 std::string_view bytes) = 0;
   virtual base::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual base::Status Remove(const std::string& path) = 0;
   virtual base::Status MakeDirectory(const std::string& path) = 0;  // there already: fine
@@ -52,7 +71,10 @@ class FileSystem {
 
   virtual bool Exists(const std::string& path) = 0;
   virtual base::Result<uint64_t> Size(const std::string& path) = 0;
-  virtual base::Result<std::string> ReadAll(const std::string& path) = 0;
+  // From `offset` on, so many bytes at most.
+  virtual base::Result<std::string> Read(const std::string& path, uint64_t offset,
+                                         uint64_t most) = 0;
+  base::Result<std::string> ReadAll(const std::string& path) { return Read(path, 0, UINT64_MAX); }
   // Names in a directory, sorted; empty when there is none such.
   virtual std::vector<std::string> List(const std::string& path) = 0;
 

@@ -225,10 +225,11 @@ void EventLoop::AwaitLog() {
   if (held_.empty()) awaits_log_.exchange(false, std::memory_order_acq_rel);
 }
 
-// Whether this loop is to write the log itself for what it holds. REQUIRES: inside the gate.
+// Whether this loop is to write the log itself for what it holds. With `always` only when there is
+// no other loop, whose records would have to wait for the next sync. REQUIRES: inside the gate.
 bool EventLoop::MayWriteLog() const {
   const journal::AofLog* const log = server_.persistence().barrier();
-  return log != nullptr && log->quick();
+  return log != nullptr && log->quick() && (!log->always() || server_.loop_count() == 1);
 }
 
 // Writes what this loop's answers wait for, and lets them go: two threads that wake each other

@@ -64,6 +64,7 @@ void LogFields(Writer& out, const Persistence& persistence, const Persistence::F
   out.Field("aof_buffer_length", log->buffered());
   out.Field("aof_pending_bio_fsync", 0);
   out.Field("aof_delayed_fsync", log->delayed_syncs());
+  out.Field("aof_ring_syncs", log->ring_syncs());
 }
 
 }  // namespace

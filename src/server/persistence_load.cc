@@ -11,6 +11,7 @@
 #include "base/mapped_file.h"
 #include "engine/engine_context.h"
 #include "journal/aof_reader.h"
+#include "journal/aof_ring.h"
 #include "server/persistence.h"
 
 namespace sava::server {
@@ -244,6 +245,13 @@ base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest*
                             base->name == settings.appendfilename &&
                             !files_.Exists(PathIn(directory, base->name));
     if (!*found || half_moved) return Upgrade(settings, manifest);
+  }
+  auto restored =
+      journal::RestoreFromRing(files_, directory, settings.appendfilename, *manifest, true);
+  if (!restored) return base::Error{restored.error()};
+  if (restored->lacking > 0) {
+    spdlog::warn("{} lacked {} bytes that were synced: restored from {}", restored->file,
+                 restored->lacking, journal::AofRingName(settings.appendfilename));
   }
   const bool has_files = manifest->base() != nullptr || !manifest->increments().empty();
   if (has_files) return LoadLog(settings, *manifest, false);

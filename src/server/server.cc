@@ -486,6 +486,8 @@ void Server::Tick() {
 
 void Server::WakeHolders() { loops_->WakeHolders(); }
 
+size_t Server::loop_count() const { return loops_->all().size(); }
+
 void Server::ResetStats() {
   for (auto& lane : engine_->lanes()) {
     engine::LaneStats& stats = lane->stats;

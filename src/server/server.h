@@ -113,6 +113,7 @@ class Server final : public engine::Host {
   LoopLimits& limits() { return limits_; }
   // More of the log is kept: loops that hold answers back look again.
   void WakeHolders();
+  size_t loop_count() const;
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).

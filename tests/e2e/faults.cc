@@ -83,6 +83,9 @@ ssize_t write(int fd, const void* data, size_t size) {
 
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t at) {
   static const auto real = Real<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
+  // What is synced with each write fails, and waits, as a sync does.
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_DSYNC) != 0 && Sync(fd, [](int) { return 0; }) != 0) return -1;
   return Write(
       fd, [&] { return real(fd, data, size, at); },
       [&]() -> ssize_t { return size > 1 ? real(fd, data, size / 2, at) : 0; });

@@ -67,6 +67,7 @@ MODULES = [
     "collection_files_tests",
     "damaged_files_tests",
     "disk_trouble_tests",
+    "ring_tests",
     "crash_tests",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

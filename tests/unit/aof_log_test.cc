@@ -70,6 +70,8 @@ std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
   AofManifest manifest;
   const auto found = AofLog::FindManifest(disk, "dir", "log", &manifest);
   if (!found) return found.error();
+  const auto restored = RestoreFromRing(disk, "dir", "log", manifest, true);
+  if (!restored) return restored.error();
   const std::vector<AofFile> increments = manifest.increments();
   std::vector<AofFile> files;
   if (manifest.base() != nullptr) files.push_back(*manifest.base());
@@ -98,13 +100,16 @@ std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
 // A log on a recorder, with a record's number in its commands.
 class Driver {
  public:
-  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0) : disk_(*disk) {
+  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0,
+         uint64_t ring_size = 16 << 10)
+      : disk_(*disk) {
     AofLog::Options options;
     options.files = disk;
     options.directory = "dir";
     options.name = "log";
     options.policy = policy;
     options.retry_after = std::chrono::milliseconds(1);
+    options.ring_size = ring_size;
     options.changed = [this] {
       if (log_ != nullptr) disk_.Note(log_->durable());
     };
@@ -154,6 +159,15 @@ class Driver {
     return FinishRewrite();
   }
 
+  // Until syncs go by way of the ring.
+  bool AwaitRing() {
+    for (int i = 0; i < 5000 && log_->ring_syncs() == 0; ++i) {
+      Append({{0, {"SET", "await", std::to_string(i)}}});
+      log_->Pause();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return log_->ring_syncs() > 0;
+  }
   // Until everything is durable; rewrites when the log asks for it.
   bool Settle() {
     for (int i = 0; i < 5000; ++i) {
@@ -432,6 +446,75 @@ TEST_F(AofLogTest, SurvivesPowerFailuresAnywhere) {
   }
 }
 
+// The same by way of the ring, which is so small that it goes round often.
+TEST_F(AofLogTest, SurvivesPowerFailuresByWayOfTheRing) {
+  uint64_t by_ring = 0;
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, AofLog::Policy::kAlways);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    ASSERT_TRUE(driver.AwaitRing());
+    if (random() % 4 == 0) {
+      disk.set_faults([n = random() % 20](CrashRecorder::Kind kind) mutable {
+        return kind == CrashRecorder::Kind::kPut && n-- == 0;
+      });
+    }
+    RunScript(driver, random, 200);
+    disk.set_faults({});
+    ASSERT_TRUE(driver.Settle());
+    by_ring += driver.log().ring_syncs();
+    CheckCrashes(disk, driver.records(), random, 60);
+  }
+  EXPECT_GT(by_ring, 10 * kRuns);
+}
+
+// After a sync that failed the file seems to have what the ring has, and it is in memory only: a
+// start writes it again before the ring goes.
+TEST_F(AofLogTest, ARestartAfterAFailedSyncKeepsWhatTheRingHas) {
+  CrashRecorder disk;
+  std::vector<Groups> records;
+  uint64_t durable = 0;
+  {
+    Driver driver(&disk, AofLog::Policy::kAlways);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    ASSERT_TRUE(driver.AwaitRing());
+    driver.Append({{0, {"SET", "a", "1"}}});
+    driver.log().Pause();
+    records = driver.records();
+    durable = driver.log().durable();
+    ASSERT_EQ(durable, records.size());
+    // The disk fails for good, and the process ends.
+    disk.set_faults([](CrashRecorder::Kind) { return true; });
+    driver.log().RequestSync();
+    for (int i = 0; i < 5000 && driver.log().state() == AofLog::State::kGood; ++i) {
+      driver.log().Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_EQ(driver.log().state(), AofLog::State::kNeedsBase);
+  }
+  AofManifest manifest;
+  ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+  // A first start fails, too, and the disk is well again for the second.
+  EXPECT_FALSE(RestoreFromRing(disk, "dir", "log", manifest, true));
+  disk.set_faults({});
+  ASSERT_TRUE(RestoreFromRing(disk, "dir", "log", manifest, true));
+  Driver again(&disk, AofLog::Policy::kEverysec, records.size());
+  ASSERT_TRUE(again.log().Open(manifest, records.size()));
+  EXPECT_FALSE(disk.Exists("dir/log.ring"));
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 50; ++i) {
+    CrashRecorder after(disk.Crash(disk.operations(), random));
+    std::vector<Groups> recovered;
+    ASSERT_EQ(Recover(after, &recovered), "");
+    ASSERT_EQ(recovered, records);
+  }
+}
+
 // Calls fail for a while, in any combination: nothing that was durable is lost meanwhile, and in
 // the end all is well again by itself.
 TEST_F(AofLogTest, SurvivesFailingCallsAndPower) {
@@ -440,12 +523,16 @@ TEST_F(AofLogTest, SurvivesFailingCallsAndPower) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     CrashRecorder disk;
-    Driver driver(&disk, RandomPolicy(random));
+    const AofLog::Policy policy = RandomPolicy(random);
+    Driver driver(&disk, policy);
     ASSERT_TRUE(driver.log().Open({}, 0));
     ASSERT_TRUE(driver.Rewrite());
+    if (policy == AofLog::Policy::kAlways) {
+      ASSERT_TRUE(driver.AwaitRing());
+    }
     for (int round = 0; round < 3; ++round) {
       auto weather = std::make_shared<std::mt19937_64>(random());
-      const auto which = static_cast<unsigned>(random() % 128);
+      const auto which = static_cast<unsigned>(random() % 512);
       disk.set_faults([weather, which](CrashRecorder::Kind kind) {
         return ((which >> static_cast<unsigned>(kind)) & 1U) != 0 && (*weather)() % 3 == 0;
       });

@@ -34,6 +34,7 @@ class CrashRecorder final : public FileSystem {
     kRemove,  // a path is no more
     kSyncDirectory,
     kNote,  // of the test
+    kPut,   // a write to blocks: certain once it is done, any part of it before
   };
   // Asked before each call that may fail; true: it fails.
   using Faults = std::function<bool(Kind)>;
@@ -120,6 +121,9 @@ class CrashRecorder final : public FileSystem {
         case Kind::kTruncate:
           data[at.inode].resize(at.offset, '\0');
           break;
+        case Kind::kPut:
+          Put(data[at.inode], at.offset, at.bytes);
+          break;
         case Kind::kName:
           names[at.path] = at.inode;
           if (!at.other.empty()) names.erase(at.other);
@@ -129,6 +133,12 @@ class CrashRecorder final : public FileSystem {
           break;
         default:
           break;
+      }
+    }
+    if (count < log_.size() && log_[count].kind == Kind::kPut) {
+      const Operation& at = log_[count];
+      for (size_t done = 0; done < at.bytes.size(); done += kSector) {
+        if (happens(random)) Put(data[at.inode], at.offset + done, at.bytes.substr(done, kSector));
       }
     }
     Contents contents;
@@ -157,6 +167,18 @@ class CrashRecorder final : public FileSystem {
       Add({Kind::kTruncate, at->second, path, "", 0, ""});
     }
     return std::unique_ptr<File>(std::make_unique<RecordedFile>(this, at->second));
+  }
+  base::Status WriteOver(const std::string& path, uint64_t offset,
+                         std::string_view bytes) override {
+    const std::lock_guard lock(mutex_);
+    const auto at = names_.find(path);
+    if (at == names_.end() || Fails(Kind::kWrite)) return base::Error{"writing " + path + ": no"};
+    Add({Kind::kWrite, at->second, "", "", offset, std::string(bytes)});
+    Put(inodes_[at->second], offset, bytes);
+    const bool fails = Fails(Kind::kSync);
+    Add({fails ? Kind::kFailedSync : Kind::kSync, at->second, "", "", 0, ""});
+    if (fails) return base::Error{"syncing: no"};
+    return {};
   }
   base::Status Rename(const std::string& from, const std::string& to) override {
     const std::lock_guard lock(mutex_);
@@ -195,11 +217,25 @@ class CrashRecorder final : public FileSystem {
     if (!bytes) return base::Error{bytes.error()};
     return static_cast<uint64_t>(bytes->size());
   }
-  base::Result<std::string> ReadAll(const std::string& path) override {
+  base::Result<std::string> Read(const std::string& path, uint64_t offset, uint64_t most) override {
     const std::lock_guard lock(mutex_);
     const auto at = names_.find(path);
     if (at == names_.end()) return base::Error{path + ": no such file"};
-    return inodes_[at->second];
+    const std::string& bytes = inodes_[at->second];
+    return bytes.substr(std::min<uint64_t>(offset, bytes.size()), most);
+  }
+  base::Result<std::unique_ptr<Blocks>> MakeBlocks(const std::string& path,
+                                                   uint64_t size) override {
+    const std::lock_guard lock(mutex_);
+    if (Fails(Kind::kName)) return base::Error{"making " + path + ": no"};
+    const size_t inode = NewInode();
+    names_[path] = inode;
+    inodes_[inode].assign(size, '\0');
+    Add({Kind::kName, inode, path, "", 0, ""});
+    Add({Kind::kWrite, inode, path, "", 0, inodes_[inode]});
+    Add({Kind::kSync, inode, path, "", 0, ""});
+    Add({Kind::kSyncDirectory, 0, DirectoryOf(path), "", 0, ""});
+    return std::unique_ptr<Blocks>(std::make_unique<RecordedBlocks>(this, inode));
   }
   std::vector<std::string> List(const std::string& path) override {
     const std::lock_guard lock(mutex_);
@@ -256,6 +292,34 @@ class CrashRecorder final : public FileSystem {
     const size_t inode_;
   };
 
+  class RecordedBlocks final : public Blocks {
+   public:
+    RecordedBlocks(CrashRecorder* disk, size_t inode) : disk_(*disk), inode_(inode) {}
+    base::Status Write(uint64_t offset, std::string_view bytes) override {
+      const std::lock_guard lock(disk_.mutex_);
+      if (offset % kSize != 0 || bytes.size() % kSize != 0 ||
+          offset + bytes.size() > disk_.inodes_[inode_].size()) {
+        abort();
+      }
+      const bool fails = disk_.Fails(Kind::kPut);
+      if (fails) bytes = bytes.substr(0, disk_.log_.size() % (bytes.size() / kSector) * kSector);
+      disk_.Add({Kind::kPut, inode_, "", "", offset, std::string(bytes)});
+      Put(disk_.inodes_[inode_], offset, bytes);
+      if (fails) return base::Error{"writing blocks: no"};
+      return {};
+    }
+
+   private:
+    CrashRecorder& disk_;
+    const size_t inode_;
+  };
+
+  static constexpr size_t kSector = 512;
+  static void Put(std::string& data, uint64_t offset, std::string_view bytes) {
+    if (data.size() < offset + bytes.size()) data.resize(offset + bytes.size(), '\0');
+    data.replace(offset, bytes.size(), bytes);
+  }
+
   size_t NewInode() {
     inodes_.emplace_back();
     return inodes_.size() - 1;
@@ -289,6 +353,9 @@ class CrashRecorder final : public FileSystem {
           break;
         case Kind::kSyncDirectory:
           settle(names[at.path], true);
+          break;
+        case Kind::kPut:
+          certain[i] = true;
           break;
         case Kind::kNote:
           break;

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/prefetch.h"
+
 namespace sava::base {
 
 struct Slab::Page {
@@ -119,7 +121,11 @@ void* Slab::Allocate(size_t size) {
   used_ += block_size;
   ++c.taken;
   if (++page->taken == page->capacity) Unlink(page);
-  return reinterpret_cast<char*>(page) + kHeader + index * block_size;
+  char* const block = reinterpret_cast<char*>(page) + kHeader + index * block_size;
+  // Who fills a table comes back for the next one. Beyond the page it is no harm.
+  PrefetchForWrite(block + block_size);
+  PrefetchForWrite(block + block_size + 63);
+  return block;
 }
 
 void Slab::Release(void* block, size_t size) {

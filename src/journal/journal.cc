@@ -322,17 +322,23 @@ size_t Journal::MergeAvailable() {
 }
 
 bool Journal::MergeHere() {
-  std::unique_lock lock(merge_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    // The journal's thread must not fall asleep over what it did not see.
-    missed_.store(true);
-    if (!lock.try_lock()) return false;
+  bool merged = false;
+  std::unique_lock lock(merge_mutex_, std::defer_lock);
+  while (true) {
+    if (!lock.try_lock()) {
+      // Who merges must not end over what it did not see.
+      missed_.store(true);
+      if (!lock.try_lock()) return merged;
+    }
+    if (sink_ == nullptr) return merged;
+    missed_.store(false);
+    const uint64_t wanted = next_ticket();
+    while (MergeAvailable() != 0 && merged_.load(std::memory_order_relaxed) < wanted) Pause();
+    Pause();
+    merged = true;
+    lock.unlock();
+    if (!missed_.load()) return true;
   }
-  if (sink_ == nullptr) return false;
-  const uint64_t wanted = next_ticket();
-  while (MergeAvailable() != 0 && merged_.load(std::memory_order_relaxed) < wanted) Pause();
-  Pause();
-  return true;
 }
 
 // One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in

@@ -56,34 +56,31 @@ void Loop::Stop() {
   Wake();
 }
 
-void Loop::Run() {
+void Loop::Turn(int wait) {
   epoll_event events[kMaxEvents];
-  int next = 0;
-  while (!stopping_.load(std::memory_order_acquire)) {
-    const int count = epoll_wait(epoll_, events, kMaxEvents, rounds_->BeforeWait());
-    rounds_->BeforeRound();
-    // A round that was cut short left the later ones waiting: epoll names all that are ready in the
-    // same order again, so the next round begins where that one ended.
-    const int start = count > 0 ? next % count : 0;
-    next = 0;
-    for (int k = 0; k < count; ++k) {
-      const epoll_event& event = events[(start + k) % count];
-      auto* source = static_cast<Source*>(event.data.ptr);
-      if (source != nullptr) {
-        source->OnEvents(event.events);
-        if (rounds_->Enough()) {
-          next = start + k + 1;
-          break;
-        }
-      } else {
-        uint64_t value;
-        if (read(event_, &value, sizeof value) > 0) {
-        }
-        woken_.store(false, std::memory_order_release);
+  const int count = epoll_wait(epoll_, events, kMaxEvents, wait);
+  rounds_->BeforeRound();
+  // A round that was cut short left the later ones waiting: epoll names all that are ready in the
+  // same order again, so the next round begins where that one ended.
+  const int start = count > 0 ? next_ % count : 0;
+  next_ = 0;
+  for (int k = 0; k < count; ++k) {
+    const epoll_event& event = events[(start + k) % count];
+    auto* source = static_cast<Source*>(event.data.ptr);
+    if (source != nullptr) {
+      source->OnEvents(event.events);
+      if (rounds_->Enough()) {
+        next_ = start + k + 1;
+        break;
       }
+    } else {
+      uint64_t value;
+      if (read(event_, &value, sizeof value) > 0) {
+      }
+      woken_.store(false, std::memory_order_release);
     }
-    rounds_->AfterRound();
   }
+  rounds_->AfterRound();
 }
 
 }  // namespace sava::net

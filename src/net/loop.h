@@ -2,7 +2,7 @@
 // ready at one wait; the owner's Rounds interface frames it, so that work of all sources of a round
 // can be gathered into one batch.
 //
-// Everything on the loop's thread, except Wake and Stop.
+// Everything on the loop's thread, except Wake, Stop and stopping.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,6 @@ class Source {
 class Rounds {
  public:
   virtual ~Rounds() = default;
-  // How long to wait at most, in milliseconds; 0: only look.
-  virtual int BeforeWait() = 0;
   // Something may be ready: sources are told next.
   virtual void BeforeRound() = 0;
   // Asked after each source: true ends the round; who has not been told is ready again in the next.
@@ -42,15 +40,20 @@ class Loop {
   void Change(int fd, uint32_t events, Source* source);
   void Remove(int fd);
 
-  void Run();
+  // One round, after waiting so many milliseconds at most; 0: only looking.
+  void Turn(int wait);
+  // Can be read when something is ready, so that another loop may wait for this one.
+  int fd() const { return epoll_; }
   // From any thread: makes the loop go round once; many calls may share one round.
   void Wake();
   void Stop();
+  bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
  private:
   Rounds* const rounds_;
   int epoll_;
   int event_;
+  int next_ = 0;  // where a round begins that follows one that was cut short
   std::atomic<bool> woken_{false};
   std::atomic<bool> stopping_{false};
 };

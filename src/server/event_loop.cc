@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -22,7 +23,23 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
+// A thread that waits less than one part in so many does not keep up.
+constexpr uint64_t kKeepsUp = 20;
+constexpr uint64_t kWatchMicros = 5'000;
+// Guests are invited again after so long with no more work than one thread can do; each time that
+// turns out wrong soon, after twice as long.
+constexpr uint64_t kInviteMicros = 1'000'000;
+constexpr uint64_t kMostInviteMicros = 60'000'000;
+// A thread that is invited looks so often whether it is still.
+constexpr std::chrono::milliseconds kRest{100};
+
 thread_local const EventLoop* this_loop = nullptr;  // whose thread this is
+thread_local uint64_t last_cpu_nanos = 0;           // of this thread
+thread_local uint64_t unmeasured_nanos = 0;
+
+uint64_t Ticks(uint64_t micros) {
+  return static_cast<uint64_t>(static_cast<double>(micros) * base::TicksPerMicro());
+}
 
 uint64_t ThreadCpuNanos() {
   timespec now;
@@ -66,16 +83,17 @@ void EventLoop::Start() {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
     this_loop = this;
-    last_cpu_nanos_ = ThreadCpuNanos();
-    loop_.Run();
+    last_cpu_nanos = ThreadCpuNanos();
+    Serve();
   });
 }
 
 void EventLoop::Stop() { loop_.Stop(); }
 
-// On its own thread it has just written the log and looks next what is kept.
+// On the thread that runs its rounds it has just written the log and looks next what is kept.
 void EventLoop::WakeIfHolding() {
-  if (this_loop == this) return;
+  const EventLoop* const host = host_.load(std::memory_order_relaxed);
+  if (this_loop == (host == nullptr ? this : host)) return;
   if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
 }
 
@@ -225,28 +243,45 @@ void EventLoop::AwaitLog() {
   if (held_.empty()) awaits_log_.exchange(false, std::memory_order_acq_rel);
 }
 
-// Whether this loop is to write the log itself for what it holds. With `always` only when there is
-// no other loop, whose records would have to wait for the next sync. REQUIRES: inside the gate.
+// Whether this loop is to write the log itself for what it holds. With `always` only when no other
+// thread runs rounds, whose records would have to wait for the next sync. REQUIRES: inside the
+// gate.
 bool EventLoop::MayWriteLog() const {
   const journal::AofLog* const log = server_.persistence().barrier();
-  return log != nullptr && log->quick() && (!log->always() || server_.loop_count() == 1);
+  return log != nullptr && log->quick() && (!log->always() || Alone());
 }
 
-// Writes what this loop's answers wait for, and lets them go: two threads that wake each other
-// would take longer. When another thread is at it, that one will tell. REQUIRES: outside the gate,
-// since a write may have to wait for the disk.
+// Writes what the answers of this loop and its guests wait for, and lets them go: two threads that
+// wake each other would take longer. When another thread is at it, that one will tell. REQUIRES:
+// outside the gate, since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
+  bool wanted = std::exchange(writes_log_, false);
+  for (EventLoop* guest : guests_) wanted |= std::exchange(guest->writes_log_, false);
+  if (!wanted) return;
   // Raised before: who merges instead may be done, and wake those who wait, before this loop does.
   awaits_log_.exchange(true, std::memory_order_acq_rel);
+  for (EventLoop* guest : guests_) guest->awaits_log_.exchange(true, std::memory_order_acq_rel);
+  const uint64_t start = base::Ticks();
   const bool merged = engine_.journal().MergeHere();
+  waited_ticks_.store(waited_ticks_.load(std::memory_order_relaxed) + base::Ticks() - start,
+                      std::memory_order_relaxed);
   if (merged) server_.WakeHolders();
+  LetGo();
+  bool more = !held_.empty();
+  for (EventLoop* guest : guests_) {
+    guest->LetGo();
+    more |= !guest->held_.empty();
+  }
+  // Another thread's record with an earlier ticket was on its way, or there is more since.
+  if (merged && more) engine_.journal().Nudge();
+}
+
+void EventLoop::LetGo() {
   engine_.BeginRound(lane_);
   AwaitLog();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);
-  // Another thread's record with an earlier ticket was on its way, or there is more since.
-  if (merged && !held_.empty()) engine_.journal().Nudge();
 }
 
 void EventLoop::Flush(Connection& connection) {
@@ -363,6 +398,137 @@ void EventLoop::CheckDrain() {
   }
 }
 
+// ---- turns ----
+
+// The loop's thread.
+void EventLoop::Serve() {
+  std::unique_lock turn(turn_);
+  while (!loop_.stopping()) {
+    if (invited_.load(std::memory_order_acquire)) {
+      resting_ = true;
+      back_.wait_for(turn, kRest, [this] {
+        return !invited_.load(std::memory_order_acquire) || loop_.stopping();
+      });
+      resting_ = false;
+    } else {
+      Cycle();
+    }
+  }
+  if (lane_.index == 0) SendBack();
+}
+
+// A round, those of the guests, and what they have to write.
+void EventLoop::Cycle() {
+  const uint64_t wait_start = base::Ticks();
+  int wait = WaitMillis();
+  for (const EventLoop* guest : guests_) wait = std::min(wait, guest->WaitMillis());
+  loop_.Turn(wait);
+  waited_ticks_.store(waited_ticks_.load(std::memory_order_relaxed) + round_start_ - wait_start,
+                      std::memory_order_relaxed);
+  for (EventLoop* guest : guests_) {
+    guest->now_ms_ = now_ms_;
+    if (guest->door_.Take() || guest->WaitMillis() == 0) guest->loop_.Turn(0);
+  }
+  WriteLog();
+  MeasureRound();
+  if (lane_.index == 0 && server_.loop_count() > 1) Balance();
+}
+
+int EventLoop::WaitMillis() const {
+  if (http_.has_more()) return 0;
+  const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
+  return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
+}
+
+// ---- guests ----
+
+// Whether no other thread runs rounds.
+bool EventLoop::Alone() const {
+  const EventLoop* const host = host_.load(std::memory_order_relaxed);
+  return (host == nullptr ? this : host)->guests_.size() + 1 == server_.loop_count();
+}
+
+// Decides, now and then, whether the other loops are to be guests of this one.
+void EventLoop::Balance() {
+  const uint64_t now = base::Ticks();
+  const auto& loops = server_.loops();
+  const bool invited = loops.back()->invited_.load(std::memory_order_relaxed);
+  if (!waits_for_disk_) {
+    if (invited) SendBack();
+    invite_after_ = 0;
+    return;
+  }
+  if (invited && !Alone()) Admit();
+  const uint64_t watched = now - watch_start_;
+  if (watched < (invited ? Ticks(kWatchMicros) : invite_after_)) return;
+  uint64_t waited = waited_ticks_.load(std::memory_order_relaxed);
+  if (!invited) {
+    for (const auto& loop : loops) {
+      if (loop.get() != this) waited += loop->waited_ticks_.load(std::memory_order_relaxed);
+    }
+  }
+  const uint64_t lately = waited - watch_waited_;
+  if (!invited && (invite_after_ == 0 || watched * (loops.size() - 1) < lately)) {
+    Invite();
+  } else if (invited && lately * kKeepsUp < watched) {
+    const bool soon = now - invited_at_ < Ticks(kInviteMicros);
+    invite_after_ =
+        soon ? std::min(std::max(invite_after_ * 2, Ticks(kInviteMicros)), Ticks(kMostInviteMicros))
+             : Ticks(kInviteMicros);
+    SendBack();
+  }
+  Watch();
+}
+
+// From now on it looks how much is waited.
+void EventLoop::Watch() {
+  watch_start_ = base::Ticks();
+  watch_waited_ = waited_ticks_.load(std::memory_order_relaxed);
+  const auto& loops = server_.loops();
+  if (loops.back()->invited_.load(std::memory_order_relaxed)) return;
+  for (const auto& loop : loops) {
+    if (loop.get() != this) watch_waited_ += loop->waited_ticks_.load(std::memory_order_relaxed);
+  }
+}
+
+void EventLoop::Invite() {
+  invited_at_ = base::Ticks();
+  for (const auto& loop : server_.loops()) {
+    if (loop.get() == this) continue;
+    loop->invited_.store(true, std::memory_order_release);
+    loop->Wake();
+  }
+}
+
+// Those whose threads rest by now.
+void EventLoop::Admit() {
+  for (const auto& loop : server_.loops()) {
+    if (loop.get() == this || loop->host_.load(std::memory_order_relaxed) == this) continue;
+    if (!loop->turn_.try_lock()) continue;
+    if (!loop->resting_) {
+      loop->turn_.unlock();
+      continue;
+    }
+    loop->host_.store(this, std::memory_order_relaxed);
+    loop_.Add(loop->loop_.fd(), EPOLLIN, &loop->door_);
+    guests_.push_back(loop.get());
+  }
+}
+
+void EventLoop::SendBack() {
+  for (EventLoop* guest : guests_) {
+    loop_.Remove(guest->loop_.fd());
+    guest->host_.store(nullptr, std::memory_order_relaxed);
+    guest->invited_.store(false, std::memory_order_release);
+    guest->turn_.unlock();
+  }
+  guests_.clear();
+  for (const auto& loop : server_.loops()) {
+    loop->invited_.store(false, std::memory_order_release);
+    loop->back_.notify_one();
+  }
+}
+
 void EventLoop::BeforeRound() {
   round_start_ = base::Ticks();
   engine_.BeginRound(lane_);
@@ -370,12 +536,6 @@ void EventLoop::BeforeRound() {
 
 // A millisecond of work is a round: mail, timers and new connections get their turn.
 bool EventLoop::Enough() { return base::Ticks() - round_start_ > round_limit_; }
-
-int EventLoop::BeforeWait() {
-  if (http_.has_more()) return 0;
-  const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
-  return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
-}
 
 void EventLoop::TakeArrivals() {
   std::vector<net::Accepted> arrived;
@@ -416,33 +576,35 @@ void EventLoop::AfterRound() {
     http_.EndDrain();
   }
   if (!held_.empty()) ReleaseHeld();
-  const bool write = !held_.empty() && MayWriteLog();
-  if (!held_.empty() && !write) AwaitLog();
-  if (!held_.empty() && !write) engine_.journal().Nudge();
+  const journal::AofLog* const log = server_.persistence().barrier();
+  waits_for_disk_ = log != nullptr && log->always();
+  writes_log_ = !held_.empty() && MayWriteLog();
+  if (!held_.empty() && !writes_log_) AwaitLog();
+  if (!held_.empty() && !writes_log_) engine_.journal().Nudge();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);
-  if (write) WriteLog();
-  MeasureRound();
 }
 
-// A round's length is what this thread worked, plus what it waited for locks and the gate: time in
-// which the kernel ran somebody else is not a stall of ours. Asking the kernel for the thread's own
-// time costs a system call, so short rounds are taken as they are by the clock, and a long one is
-// overestimated by what the short ones before it used, a millisecond at most.
+// Those of the guests count as one with the host's. A round's length is what this thread worked,
+// plus what it waited for locks and the gate: time in which the kernel ran somebody else is not a
+// stall of ours. Asking the kernel for the thread's own time costs a system call, so short rounds
+// are taken as they are by the clock, and a long one is overestimated by what the short ones before
+// it used, a millisecond at most.
 void EventLoop::MeasureRound() {
   engine::LaneStats& stats = lane_.stats;
   const auto wall =
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) * nanos_per_tick_);
-  const uint64_t waited = std::exchange(lane_.waited_nanos, 0);
+  uint64_t waited = std::exchange(lane_.waited_nanos, 0);
+  for (EventLoop* guest : guests_) waited += std::exchange(guest->lane_.waited_nanos, 0);
   uint64_t nanos = wall;
-  unmeasured_nanos_ += wall;
-  if (unmeasured_nanos_ > 1000000) {
+  unmeasured_nanos += wall;
+  if (unmeasured_nanos > 1000000) {
     const uint64_t cpu = ThreadCpuNanos();
-    nanos = std::min(wall, cpu - last_cpu_nanos_ + waited);
-    stats.loop_busy_nanos.Add(cpu - last_cpu_nanos_);
-    last_cpu_nanos_ = cpu;
-    unmeasured_nanos_ = 0;
+    nanos = std::min(wall, cpu - last_cpu_nanos + waited);
+    stats.loop_busy_nanos.Add(cpu - last_cpu_nanos);
+    last_cpu_nanos = cpu;
+    unmeasured_nanos = 0;
   }
   stats.loop_rounds.Add();
   stats.loop.Record(nanos);

@@ -2,15 +2,23 @@
 // sent is read and run (resp_service.cc, http_service.cc), answers are written, then mail from
 // other threads, new connections, clients that had to wait, upkeep.
 //
-// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt and Wake.
+// With `appendfsync always` writers wait for the disk, all for the same one, and threads that wake
+// each other take longer than one that does it all. So the first loop's thread runs the rounds of
+// the others, its guests, too, as long as it keeps up, and their threads rest: one round of each,
+// then one sync for all (docs/adr/0010-one-thread-for-writers-that-wait.md).
+//
+// Everything on the thread that has the loop's turn_, its own or the first loop's, except Start,
+// Stop, Join, Drain, Adopt and Wake.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.h"
@@ -42,6 +50,8 @@ class EventLoop final : public net::Rounds {
   // Replies wait for the log. From any thread.
   bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
   void WakeIfHolding();
+  // Another loop's thread runs its rounds. From any thread.
+  bool is_guest() const { return host_.load(std::memory_order_relaxed) != nullptr; }
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
 
@@ -55,12 +65,31 @@ class EventLoop final : public net::Rounds {
   // Whether it wants to hear that there is something to read.
   void SetReading(Connection& connection, bool on);
 
-  int BeforeWait() override;
   void BeforeRound() override;
   bool Enough() override;
   void AfterRound() override;
 
  private:
+  // A guest in its host's loop: ready when something of the guest's is.
+  class Door final : public net::Source {
+   public:
+    void OnEvents(uint32_t /*events*/) override { rung_ = true; }
+    bool Take() { return std::exchange(rung_, false); }
+
+   private:
+    bool rung_ = false;
+  };
+
+  void Serve();
+  void Cycle();
+  int WaitMillis() const;
+  // ---- guests ----
+  void Balance();
+  void Watch();
+  void Invite();
+  void Admit();
+  void SendBack();
+  bool Alone() const;
   void Open(net::Accepted accepted);
   bool OverOutputLimit(Connection& connection);
   size_t Released(Connection& connection);
@@ -69,6 +98,7 @@ class EventLoop final : public net::Rounds {
   void AwaitLog();
   bool MayWriteLog() const;
   void WriteLog();
+  void LetGo();
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -91,6 +121,22 @@ class EventLoop final : public net::Rounds {
   std::vector<Connection*> ready_;  // scratch
   std::atomic<size_t> held_count_{0};
   std::atomic<bool> awaits_log_{false};
+  bool writes_log_ = false;  // after this round
+
+  std::mutex turn_;  // who has it runs the rounds; all but the atomics
+  std::condition_variable back_;
+  bool resting_ = false;                         // its thread, until it is not invited any more
+  std::atomic<bool> invited_{false};             // to be a guest
+  std::atomic<const EventLoop*> host_{nullptr};  // which has turn_
+  std::vector<EventLoop*> guests_;
+  Door door_;
+  std::atomic<uint64_t> waited_ticks_{0};  // for events and, with `always`, for the disk
+  bool waits_for_disk_ = false;            // whose answers wait for syncs: `always`
+  // The first loop's. In ticks:
+  uint64_t watch_start_ = 0;   // since then it looks how much is waited,
+  uint64_t watch_waited_ = 0;  // and this had been waited before
+  uint64_t invited_at_ = 0;
+  uint64_t invite_after_ = 0;  // so long after they were sent back
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_
@@ -104,8 +150,6 @@ class EventLoop final : public net::Rounds {
   int64_t next_resume_ms_ = 0;
   int64_t now_ms_ = 0;  // when the last round ended
   uint64_t round_start_ = 0;
-  uint64_t last_cpu_nanos_ = 0;
-  uint64_t unmeasured_nanos_ = 0;
   const double nanos_per_tick_ = 1000.0 / base::TicksPerMicro();
   const uint64_t round_limit_ = static_cast<uint64_t>(1000 * base::TicksPerMicro());
 };

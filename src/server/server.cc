@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -486,7 +487,12 @@ void Server::Tick() {
 
 void Server::WakeHolders() { loops_->WakeHolders(); }
 
-size_t Server::loop_count() const { return loops_->all().size(); }
+const std::vector<std::unique_ptr<EventLoop>>& Server::loops() const { return loops_->all(); }
+
+size_t Server::threads_at_work() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(loops(), [](const auto& loop) { return !loop->is_guest(); }));
+}
 
 void Server::ResetStats() {
   for (auto& lane : engine_->lanes()) {

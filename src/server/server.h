@@ -24,6 +24,7 @@
 
 namespace sava::server {
 
+class EventLoop;
 class Loops;
 class Persistence;
 
@@ -113,7 +114,10 @@ class Server final : public engine::Host {
   LoopLimits& limits() { return limits_; }
   // More of the log is kept: loops that hold answers back look again.
   void WakeHolders();
-  size_t loop_count() const;
+  size_t loop_count() const { return loops().size(); }
+  const std::vector<std::unique_ptr<EventLoop>>& loops() const;
+  // Of the loops' threads, those that run rounds (event_loop.h: guests).
+  size_t threads_at_work() const;
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).

@@ -68,6 +68,7 @@ MODULES = [
     "damaged_files_tests",
     "disk_trouble_tests",
     "ring_tests",
+    "guest_tests",
     "crash_tests",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 
 namespace sava::base {
@@ -20,6 +21,21 @@ TEST(Crc64, MayBeTakenInPieces) {
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     const std::string_view view = text;
     EXPECT_EQ(Crc64(Crc64(0, view.substr(0, cut)), view.substr(cut)), whole) << cut;
+  }
+}
+
+// Long texts are taken by another way than short ones.
+TEST(Crc64, IsTheSameForLongTextsAsByteForByte) {
+  std::mt19937_64 random(1);
+  std::string text;
+  for (int i = 0; i < 1200; ++i) text += static_cast<char>(random());
+  for (size_t begin = 0; begin < 20; ++begin) {
+    uint64_t crc = random();
+    const uint64_t before = crc;
+    for (size_t size = 1; begin + size <= text.size(); ++size) {
+      crc = Crc64(crc, std::string_view(text).substr(begin + size - 1, 1));
+      ASSERT_EQ(Crc64(before, std::string_view(text).substr(begin, size)), crc) << size;
+    }
   }
 }
 

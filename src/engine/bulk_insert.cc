@@ -126,19 +126,20 @@ void BulkInsert::Decode(Batch& batch) {
 void BulkInsert::Insert(Batch& batch, size_t lane) {
   keyspace::Gate& gate = keyspace_.gate();
   const std::span<Item> items(batch.items);
+  std::string scratch;
   if (locking_) gate.Enter(lane);
   for (size_t at = 0; at < items.size() && !failed_.load(std::memory_order_relaxed); at += kGroup) {
     if (locking_ && gate.wanted()) {
       gate.Leave(lane);
       gate.Enter(lane);
     }
-    InsertGroup(batch, items.subspan(at, std::min(kGroup, items.size() - at)));
+    InsertGroup(batch, items.subspan(at, std::min(kGroup, items.size() - at)), &scratch);
   }
   if (locking_) gate.Leave(lane);
   gate.epoch().Collect();
 }
 
-void BulkInsert::InsertGroup(const Batch& batch, std::span<Item> group) {
+void BulkInsert::InsertGroup(const Batch& batch, std::span<Item> group, std::string* scratch) {
   const auto for_each_table = [&](const auto& prefetch) {
     for (const Item& item : group) {
       const Table* table = keyspace_.table(batch.db, Keyspace::StripeOf(item.hash));
@@ -152,17 +153,16 @@ void BulkInsert::InsertGroup(const Batch& batch, std::span<Item> group) {
   });
   for_each_table([](const Table& table, const Item& item) { table.PrefetchDirectory(item.hash); });
   for_each_table([](const Table& table, const Item& item) { table.PrefetchPlace(item.hash); });
-  for (Item& item : group) InsertOne(batch, item);
+  for (Item& item : group) InsertOne(batch, item, scratch);
 }
 
-void BulkInsert::InsertOne(const Batch& batch, Item& item) {
+void BulkInsert::InsertOne(const Batch& batch, Item& item, std::string* scratch) {
   keyspace::NewValue value;
-  std::string scratch;
   if (item.rdb_type != types::kRdbString) {
     if (item.object == nullptr) return;  // failed
     value.kind = keyspace::Kind::kObject;
   } else {
-    const auto text = journal::DecodeRdbString(item.key, item.value, &scratch);
+    const auto text = journal::DecodeRdbString(item.key, item.value, scratch);
     if (!text.ok()) return Fail(item, text.error());
     value = StringValue(text.value(), true);
     if (value.form != keyspace::Form::kInt && KeptOutside(item.key, text.value())) {

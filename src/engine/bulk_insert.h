@@ -87,8 +87,9 @@ class BulkInsert {
   void Run(Worker& worker, size_t lane);
   void Decode(Batch& batch);
   void Insert(Batch& batch, size_t lane);
-  void InsertGroup(const Batch& batch, std::span<Item> group);
-  void InsertOne(const Batch& batch, Item& item);
+  // scratch: for a text that is decoded.
+  void InsertGroup(const Batch& batch, std::span<Item> group, std::string* scratch);
+  void InsertOne(const Batch& batch, Item& item, std::string* scratch);
   void Fail(const Item& item, std::string text);
 
   Engine& engine_;

@@ -324,21 +324,23 @@ size_t Journal::MergeAvailable() {
 bool Journal::MergeHere() {
   bool merged = false;
   std::unique_lock lock(merge_mutex_, std::defer_lock);
-  while (true) {
+  // The second time for those who came meanwhile; who comes then is woken by the caller, or served
+  // by the journal's thread.
+  for (int pass = 0; pass < 2 && (!merged || missed_.load()); ++pass) {
     if (!lock.try_lock()) {
       // Who merges must not end over what it did not see.
       missed_.store(true);
-      if (!lock.try_lock()) return merged;
+      if (!lock.try_lock()) break;
     }
-    if (sink_ == nullptr) return merged;
-    missed_.store(false);
+    if (sink_ == nullptr) break;
+    missed_.exchange(false);
     const uint64_t wanted = next_ticket();
     while (MergeAvailable() != 0 && merged_.load(std::memory_order_relaxed) < wanted) Pause();
     Pause();
     merged = true;
     lock.unlock();
-    if (!missed_.load()) return true;
   }
+  return merged;
 }
 
 // One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in

@@ -23,18 +23,20 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
-// A thread that waits less than one part in so many does not keep up.
-constexpr uint64_t kKeepsUp = 20;
+// A thread that is idle for less than one part in so many, and at the log for less than one in so
+// many, does not keep up.
+constexpr uint64_t kIdleShare = 20;
+constexpr uint64_t kLogShare = 4;
 constexpr uint64_t kWatchMicros = 5'000;
 // Guests are invited again after so long with no more work than one thread can do; each time that
 // turns out wrong soon, after twice as long.
 constexpr uint64_t kInviteMicros = 1'000'000;
 constexpr uint64_t kMostInviteMicros = 60'000'000;
-// A thread that is invited looks so often whether it is still.
-constexpr std::chrono::milliseconds kRest{100};
+// A thread that is invited waits so long until it is admitted before it does a round itself.
+constexpr std::chrono::milliseconds kRest{5};
 
-thread_local const EventLoop* this_loop = nullptr;  // whose thread this is
-thread_local uint64_t last_cpu_nanos = 0;           // of this thread
+thread_local const EventLoop* log_writer = nullptr;  // who writes the log on this thread now
+thread_local uint64_t last_cpu_nanos = 0;            // of this thread
 thread_local uint64_t unmeasured_nanos = 0;
 
 uint64_t Ticks(uint64_t micros) {
@@ -82,7 +84,6 @@ EventLoop::~EventLoop() {
 void EventLoop::Start() {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
-    this_loop = this;
     last_cpu_nanos = ThreadCpuNanos();
     Serve();
   });
@@ -90,10 +91,10 @@ void EventLoop::Start() {
 
 void EventLoop::Stop() { loop_.Stop(); }
 
-// On the thread that runs its rounds it has just written the log and looks next what is kept.
+// Who has just written the log looks next what is kept, for its guests too.
 void EventLoop::WakeIfHolding() {
   const EventLoop* const host = host_.load(std::memory_order_relaxed);
-  if (this_loop == (host == nullptr ? this : host)) return;
+  if (log_writer == (host == nullptr ? this : host)) return;
   if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
 }
 
@@ -262,10 +263,11 @@ void EventLoop::WriteLog() {
   awaits_log_.exchange(true, std::memory_order_acq_rel);
   for (EventLoop* guest : guests_) guest->awaits_log_.exchange(true, std::memory_order_acq_rel);
   const uint64_t start = base::Ticks();
+  log_writer = this;
   const bool merged = engine_.journal().MergeHere();
-  waited_ticks_.store(waited_ticks_.load(std::memory_order_relaxed) + base::Ticks() - start,
-                      std::memory_order_relaxed);
   if (merged) server_.WakeHolders();
+  log_writer = nullptr;
+  log_ticks_ += base::Ticks() - start;
   LetGo();
   bool more = !held_.empty();
   for (EventLoop* guest : guests_) {
@@ -410,28 +412,33 @@ void EventLoop::Serve() {
         return !invited_.load(std::memory_order_acquire) || loop_.stopping();
       });
       resting_ = false;
+      if (invited_.load(std::memory_order_acquire)) Cycle(0);
     } else {
-      Cycle();
+      Cycle(WaitMillis());
     }
   }
   if (lane_.index == 0) SendBack();
 }
 
-// A round, those of the guests, and what they have to write.
-void EventLoop::Cycle() {
+// A round after waiting so long at most, those of the guests, and what they have to write.
+void EventLoop::Cycle(int wait) {
   const uint64_t wait_start = base::Ticks();
-  int wait = WaitMillis();
+  const bool first = lane_.index == 0 && server_.loop_count() > 1;
+  if (first && server_.loops().back()->invited_.load(std::memory_order_relaxed) && !Alone()) {
+    wait = std::min(wait, 1);  // until they are admitted
+  }
   for (const EventLoop* guest : guests_) wait = std::min(wait, guest->WaitMillis());
   loop_.Turn(wait);
-  waited_ticks_.store(waited_ticks_.load(std::memory_order_relaxed) + round_start_ - wait_start,
-                      std::memory_order_relaxed);
+  idle_ticks_.store(idle_ticks_.load(std::memory_order_relaxed) + round_start_ - wait_start,
+                    std::memory_order_relaxed);
   for (EventLoop* guest : guests_) {
     guest->now_ms_ = now_ms_;
-    if (guest->door_.Take() || guest->WaitMillis() == 0) guest->loop_.Turn(0);
+    // A round that was cut short may not have come to the door.
+    if (guest->door_.Take() || loop_.cut_short() || guest->WaitMillis() == 0) guest->loop_.Turn(0);
   }
   WriteLog();
   MeasureRound();
-  if (lane_.index == 0 && server_.loop_count() > 1) Balance();
+  if (first) Balance();
 }
 
 int EventLoop::WaitMillis() const {
@@ -450,7 +457,6 @@ bool EventLoop::Alone() const {
 
 // Decides, now and then, whether the other loops are to be guests of this one.
 void EventLoop::Balance() {
-  const uint64_t now = base::Ticks();
   const auto& loops = server_.loops();
   const bool invited = loops.back()->invited_.load(std::memory_order_relaxed);
   if (!waits_for_disk_) {
@@ -459,36 +465,37 @@ void EventLoop::Balance() {
     return;
   }
   if (invited && !Alone()) Admit();
+  const uint64_t now = base::Ticks();
   const uint64_t watched = now - watch_start_;
   if (watched < (invited ? Ticks(kWatchMicros) : invite_after_)) return;
-  uint64_t waited = waited_ticks_.load(std::memory_order_relaxed);
-  if (!invited) {
-    for (const auto& loop : loops) {
-      if (loop.get() != this) waited += loop->waited_ticks_.load(std::memory_order_relaxed);
-    }
-  }
-  const uint64_t lately = waited - watch_waited_;
-  if (!invited && (invite_after_ == 0 || watched * (loops.size() - 1) < lately)) {
+  const uint64_t idle = IdleTicks() - watch_idle_;
+  if (!invited && (invite_after_ == 0 || idle > watched * (loops.size() - 1))) {
     Invite();
-  } else if (invited && lately * kKeepsUp < watched) {
+  } else if (invited && idle < watched / kIdleShare &&
+             log_ticks_ - watch_log_ < watched / kLogShare) {
     const bool soon = now - invited_at_ < Ticks(kInviteMicros);
     invite_after_ =
-        soon ? std::min(std::max(invite_after_ * 2, Ticks(kInviteMicros)), Ticks(kMostInviteMicros))
+        soon ? std::clamp(invite_after_ * 2, Ticks(kInviteMicros), Ticks(kMostInviteMicros))
              : Ticks(kInviteMicros);
     SendBack();
   }
   Watch();
 }
 
-// From now on it looks how much is waited.
 void EventLoop::Watch() {
   watch_start_ = base::Ticks();
-  watch_waited_ = waited_ticks_.load(std::memory_order_relaxed);
-  const auto& loops = server_.loops();
-  if (loops.back()->invited_.load(std::memory_order_relaxed)) return;
-  for (const auto& loop : loops) {
-    if (loop.get() != this) watch_waited_ += loop->waited_ticks_.load(std::memory_order_relaxed);
+  watch_idle_ = IdleTicks();
+  watch_log_ = log_ticks_;
+}
+
+// Of all threads that run rounds.
+uint64_t EventLoop::IdleTicks() const {
+  uint64_t idle = idle_ticks_.load(std::memory_order_relaxed);
+  for (const auto& loop : server_.loops()) {
+    if (loop.get() == this || loop->invited_.load(std::memory_order_relaxed)) continue;
+    idle += loop->idle_ticks_.load(std::memory_order_relaxed);
   }
+  return idle;
 }
 
 void EventLoop::Invite() {

@@ -81,11 +81,12 @@ class EventLoop final : public net::Rounds {
   };
 
   void Serve();
-  void Cycle();
+  void Cycle(int wait);
   int WaitMillis() const;
   // ---- guests ----
   void Balance();
   void Watch();
+  uint64_t IdleTicks() const;
   void Invite();
   void Admit();
   void SendBack();
@@ -130,11 +131,13 @@ class EventLoop final : public net::Rounds {
   std::atomic<const EventLoop*> host_{nullptr};  // which has turn_
   std::vector<EventLoop*> guests_;
   Door door_;
-  std::atomic<uint64_t> waited_ticks_{0};  // for events and, with `always`, for the disk
-  bool waits_for_disk_ = false;            // whose answers wait for syncs: `always`
+  std::atomic<uint64_t> idle_ticks_{0};  // that its thread has waited for events
+  uint64_t log_ticks_ = 0;               // that it has been writing the log
+  bool waits_for_disk_ = false;          // whose answers wait for syncs: `always`
   // The first loop's. In ticks:
-  uint64_t watch_start_ = 0;   // since then it looks how much is waited,
-  uint64_t watch_waited_ = 0;  // and this had been waited before
+  uint64_t watch_start_ = 0;  // since then it looks how busy the threads are;
+  uint64_t watch_idle_ = 0;   // idle_ticks_ of all of them
+  uint64_t watch_log_ = 0;    // and log_ticks_ then
   uint64_t invited_at_ = 0;
   uint64_t invite_after_ = 0;  // so long after they were sent back
 

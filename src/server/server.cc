@@ -490,6 +490,7 @@ void Server::WakeHolders() { loops_->WakeHolders(); }
 const std::vector<std::unique_ptr<EventLoop>>& Server::loops() const { return loops_->all(); }
 
 size_t Server::threads_at_work() const {
+  if (loops_ == nullptr) return 0;  // not started
   return static_cast<size_t>(
       std::ranges::count_if(loops(), [](const auto& loop) { return !loop->is_guest(); }));
 }

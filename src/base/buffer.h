@@ -1,4 +1,6 @@
 // Buffer: bytes that come in at the end and go out at the front. Grows without clearing memory.
+// What goes out in pieces costs no more than the bytes: the rest moves when it is no more than
+// that.
 #pragma once
 
 #include <algorithm>
@@ -16,33 +18,35 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  std::string_view view() const { return {data_, size_}; }
-  char* data() { return data_; }
+  std::string_view view() const { return {data_ + head_, size_}; }
+  char* data() { return data_ + head_; }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
 
   // At least n writable bytes behind the end; follow with Grow(written).
   char* Reserve(size_t n) {
-    if (capacity_ - size_ < n) {
+    if (capacity_ - head_ - size_ < n && head_ > 0) MoveToFront();
+    if (capacity_ - head_ - size_ < n) {
       const size_t wanted = std::max(size_ + n, std::min(capacity_ * 2, capacity_ + (64U << 20)));
       char* bigger = static_cast<char*>(realloc(data_, wanted));
       if (bigger == nullptr) throw std::bad_alloc();
       data_ = bigger;
       capacity_ = wanted;
     }
-    return data_ + size_;
+    return data_ + head_ + size_;
   }
   void Grow(size_t n) { size_ += n; }
   // Drops n bytes at the end.
   void Shrink(size_t n) { size_ -= n; }
   void Append(std::string_view bytes) {
+    if (bytes.empty()) return;
     memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
     size_ += bytes.size();
   }
   // Drops everything; memory is kept up to so much.
   void Clear(size_t keep) {
-    size_ = 0;
+    head_ = size_ = 0;
     if (capacity_ <= keep) return;
     free(data_);
     data_ = nullptr;
@@ -54,15 +58,22 @@ class Buffer {
     if (n == size_) {
       free(data_);
       data_ = nullptr;
-      size_ = capacity_ = 0;
+      head_ = size_ = capacity_ = 0;
       return;
     }
-    memmove(data_, data_ + n, size_ - n);
+    head_ += n;
     size_ -= n;
+    if (head_ >= size_) MoveToFront();
   }
 
  private:
+  void MoveToFront() {
+    memmove(data_, data_ + head_, size_);
+    head_ = 0;
+  }
+
   char* data_ = nullptr;
+  size_t head_ = 0;  // bytes before the first
   size_t size_ = 0;
   size_t capacity_ = 0;
 };

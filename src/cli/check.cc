@@ -9,10 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "cli/check_file.h"
 #include "cli/check_rdb.h"
 #include "cli/check_repair.h"
 #include "cli/data_files.h"
+#include "journal/aof_reader.h"
 #include "journal/file_system.h"
 
 namespace sava::cli {
@@ -29,9 +31,10 @@ directory, or a data directory as 'sava serve --dir' uses it.
                commands of the log that it does not know
   --repair     write what the log lacks and its ring has (after a power failure with appendfsync
                always), then cut a broken end of the log off, behind its last whole command or
-               transaction. The file as it was before that is kept as FILE.before-repair. Only the last file of a log is
-               repaired, unless another is given as PATH; RDB files are not. No server may run
-               on it meanwhile.
+               transaction. The file as it was before that is kept as FILE.before-repair. Only
+               the end of a log is repaired (its last file, or an earlier one when nothing behind
+               that was ever synced), unless another file is given as PATH; RDB files are not. No
+               server may run on it meanwhile.
 
 Exit code: 0 all is good, or was repaired; 1 something is damaged, or holds what this version does
            not read; 2 all is good, but not portable.
@@ -61,8 +64,10 @@ class Check {
       fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));
       Ring(data);
     }
-    for (size_t i = 0; i < data.log.size(); ++i) {
-      LogFile(data.log[i], std::span(data.log).subspan(i + 1));
+    for (size_t i = 0; i < data.log.size() && !ended_; ++i) {
+      const auto told = Hindsight(data, i);
+      if (!told) return Complain(told.error());
+      LogFile(data.log[i], std::span(data.log).subspan(i + 1), told.value());
     }
     if (bad_) return 1;
     if (data.directory || !data.manifest.empty()) {
@@ -99,9 +104,38 @@ class Check {
     Bad(file.problem + (options_.repair ? "; an RDB file cannot be repaired" : ""));
   }
 
-  void LogFile(const std::string& path, std::span<const std::string> later) {
-    const CheckedFile file = Read(path, {options_.portable, true});
+  // What the later increments tell of a file of the log.
+  static base::Result<journal::AofHindsight> Hindsight(const DataFiles& data, size_t part) {
+    journal::AofHindsight told;
+    const size_t bases = data.parts.base() != nullptr ? 1 : 0;
+    told.whole = part < bases;  // before anything followed
+    if (data.manifest.empty() || part < bases) return told;
+    const auto increments = data.parts.increments();
+    for (const std::string& later : std::span(data.log).subspan(part + 1)) {
+      const auto file = base::MappedFile::Open(later);
+      if (!file) return base::Error{file.error()};
+      told.Add(increments[part - bases].sequence, file.value().bytes());
+    }
+    return told;
+  }
+
+  void LogFile(const std::string& path, std::span<const std::string> later,
+               const journal::AofHindsight& told) {
+    CheckedFile file = Read(path, {options_.portable, true});
+    if (file.state == CheckedFile::State::kGood && file.size < told.size) {
+      file.state = CheckedFile::State::kTruncated;
+      file.problem = fmt::format("{}: it has lost its end: it has {}, and had {}", path,
+                                 Counted(file.size, "byte", "bytes"), told.size);
+      if (told.whole) {
+        return Bad(file.problem +
+                   ". Later files of the log were synced since, so this is damage: a server "
+                   "refuses it, and it cannot be repaired");
+      }
+    }
     if (file.state == CheckedFile::State::kGood) return;
+    if (file.state == CheckedFile::State::kTruncated && !later.empty() && !told.whole) {
+      return EndsHere(path, file, later);
+    }
     if (file.broken_tail()) return Broken(path, file, later);
     Bad(file.problem + (options_.repair ? "; this cannot be repaired" : ""));
   }
@@ -128,6 +162,36 @@ class Check {
     for (const std::string& obstacle : file.obstacles) fmt::print("  {}\n", obstacle);
   }
 
+  // Cut off by a power failure that came before later increments counted: the log ends here.
+  void EndsHere(const std::string& path, const CheckedFile& file,
+                std::span<const std::string> later) {
+    ended_ = true;
+    if (!options_.repair) {
+      return Bad(fmt::format(
+          "{}; it is whole up to byte {}, and nothing in the later files of the log was ever "
+          "synced. The server would load it with aof-load-truncated yes (the default) up to there, "
+          "without the later ones; --repair cuts them off",
+          file.problem, file.good));
+    }
+    if (file.good == file.size) {
+      fmt::print("{}: the log ends here\n", file.problem);
+    } else if (!Repair(path, file, file.problem)) {
+      return;
+    }
+    bytes_ -= file.size - file.good;
+    // As in an increment without records.
+    const uint64_t first_line = journal::AofSyncedLine(0).size();
+    for (const std::string& name : later) {
+      const auto size = journal::FileSystem::Real().Size(name);
+      if (!size) return Bad(size.error());
+      if (size.value() <= first_line) continue;
+      CheckedFile left_out;
+      left_out.size = size.value();
+      left_out.good = first_line;
+      if (!Repair(name, left_out, fmt::format("{}: what comes before it is cut off", name))) return;
+    }
+  }
+
   // The end of a log's file is broken.
   void Broken(const std::string& path, const CheckedFile& file,
               std::span<const std::string> later) {
@@ -150,7 +214,10 @@ class Check {
     if (!truncated && file.good == 0) {
       return Bad(what + ". Nothing in it is whole, so there is nothing to repair");
     }
-    if (options_.repair) return Repair(path, file, what);
+    if (options_.repair) {
+      if (Repair(path, file, what)) bytes_ -= rest;
+      return;
+    }
     if (truncated && later.empty()) {
       return Bad(what +
                  ". The server would load it with aof-load-truncated yes (the default), without "
@@ -159,13 +226,16 @@ class Check {
     Bad(what + ". --repair cuts them off");
   }
 
-  void Repair(const std::string& path, const CheckedFile& file, const std::string& what) {
+  bool Repair(const std::string& path, const CheckedFile& file, const std::string& what) {
     const auto copy = RepairTail(path, file.size, file.good);
-    if (!copy) return Bad(fmt::format("{}; not repaired: {}", what, copy.error()));
+    if (!copy) {
+      Bad(fmt::format("{}; not repaired: {}", what, copy.error()));
+      return false;
+    }
     fmt::print("{}\n{}: repaired: {} cut off at byte {}; the file as it was is now {}\n", what,
                path, Counted(file.size - file.good, "byte", "bytes"), file.good, copy.value());
-    bytes_ -= file.size - file.good;
     if (options_.portable) TellPortable(file);
+    return true;
   }
 
   void Bad(std::string_view text) {
@@ -176,6 +246,7 @@ class Check {
   const std::string path_;
   const Options options_;
   bool bad_ = false;
+  bool ended_ = false;  // what follows of the log does not count
   bool portable_ = true;
   uint64_t files_ = 0;
   uint64_t bytes_ = 0;

@@ -172,17 +172,14 @@ void BulkInsert::InsertOne(const Batch& batch, Item& item, std::string* scratch)
   const size_t stripe = Keyspace::StripeOf(item.hash);
   keyspace::StripeLock& lock = keyspace_.stripe(stripe).lock;
   if (locking_) lock.Lock();
-  Table* table = keyspace_.table(batch.db, stripe);
-  if (table == nullptr) {
-    table = &keyspace_.TableFor(batch.db, stripe, now_ms_);
-    table->Reserve(batch.keys_per_table);
-  }
-  Table::Slot* const slot = table->FindSlot(item.hash, item.key);
+  Table& table = keyspace_.TableFor(batch.db, stripe, now_ms_);
+  if (table.size() == 0) table.Reserve(batch.keys_per_table);
+  Table::Slot* const slot = table.FindSlot(item.hash, item.key);
   const bool put = slot == nullptr || replace_;
   keyspace::Displaced displaced;
   if (put) {
     value.object = item.object.release();
-    table->PutAt(slot, item.hash, item.key, value, item.expire_at, &displaced)->set_age(item.age);
+    table.PutAt(slot, item.hash, item.key, value, item.expire_at, &displaced)->set_age(item.age);
   }
   if (locking_) lock.Unlock();
   if (displaced.blob != nullptr) displaced.blob->Unref();

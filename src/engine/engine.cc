@@ -20,6 +20,8 @@ namespace {
 
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
 constexpr int64_t kLockPatienceMicros = 50;
+// Slow commands one behind the other: after so long other connections get their turn.
+constexpr int64_t kBatchMicros = 1000;
 // Requests whose elements are fetched together.
 constexpr size_t kLocksAhead = 1;
 constexpr size_t kLookAhead = 16;
@@ -70,7 +72,8 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
       snapshot_(&keyspace_, options.lanes),
       journal_(options.lanes + 1),
       limiter_(table),
-      nanos_per_tick_(1000.0 / base::TicksPerMicro()) {
+      nanos_per_tick_(1000.0 / base::TicksPerMicro()),
+      batch_ticks_(static_cast<int64_t>(kBatchMicros * base::TicksPerMicro())) {
   std::vector<Mailbox*> mailboxes;
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
@@ -371,6 +374,7 @@ bool Engine::NeedsHeld(const Lane& lane, const Request& request) {
 }
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
+  const uint64_t start = base::Ticks();
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
@@ -383,6 +387,11 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
     }
     Client& client = *request.client;
     if (client.waiting() || client.has(kClientCloseAfterReply | kClientCloseNow)) {
+      request.outcome = Request::Outcome::kRefused;
+      continue;
+    }
+    if (i > 0 && static_cast<int64_t>(lane.last_ticks - start) > batch_ticks_) [[unlikely]] {
+      Yield(lane, client);
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
@@ -483,7 +492,7 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
   context.End();
   if (monitors_.load(std::memory_order_relaxed) > 0 &&
       !command.has(commands::kSkipMonitor | commands::kAdmin)) {
-    FeedMonitors(client, context.shown_args());
+    FeedMonitors(lane, client, context.shown_args());
   }
   client.last_command = &command;
   ++client.commands;
@@ -540,6 +549,18 @@ void Engine::FinishReply(Client& client, size_t mark) {
 void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {
   client.set(flag);
   lane.waiting.push_back(&client);
+}
+
+void Engine::Yield(Lane& lane, Client& client) {
+  Wait(lane, client, kClientParked);
+  lane.yielded = true;
+}
+
+void Engine::YieldFirst(Lane& lane, std::span<Client* const> clients) {
+  if (clients.empty()) return;
+  for (Client* client : clients) client->set(kClientParked);
+  lane.waiting.insert(lane.waiting.begin(), clients.begin(), clients.end());
+  lane.yielded = true;
 }
 
 // Killed or paused while it waited for the gate to close.
@@ -674,7 +695,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
 
 // ---- monitors ----
 
-void Engine::FeedMonitors(Client& client, commands::Args args) {
+void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
   const int64_t now = clock_->WallMicros();
   std::string line =
       fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
@@ -686,9 +707,15 @@ void Engine::FeedMonitors(Client& client, commands::Args args) {
   line += "\r\n";
   auto message = std::make_shared<Message>();
   message->resp2 = std::move(line);
-  for (auto& lane : lanes_) {
-    lane->mailbox.Post({Mail::Kind::kMessage, 0, message});
+  if (lane.context->in_group()) {
+    lane.context->TellMonitors(std::move(message));
+  } else {
+    PostToMonitors(message);
   }
+}
+
+void Engine::PostToMonitors(const std::shared_ptr<const Message>& line) {
+  for (auto& lane : lanes_) lane->mailbox.Post({Mail::Kind::kMessage, 0, line});
 }
 
 namespace {
@@ -804,6 +831,7 @@ bool Engine::NeedsResume(const Lane& lane) const {
 
 void Engine::ResumeWaiting(Lane& lane) {
   RingAlarms(lane);
+  lane.yielded = false;
   if (lane.waiting.empty()) return;
   const int64_t now = clock_->WallMillis();
   const int64_t pause_end = pause_until_.load(std::memory_order_relaxed);
@@ -833,6 +861,7 @@ void Engine::ResumeWaiting(Lane& lane) {
 
 int64_t Engine::NextResume(const Lane& lane) const {
   if (lane.own_mail || !lane.resumed.empty() || !lane.leaving.empty()) return 0;
+  if (lane.yielded && !lane.waiting.empty()) return 0;
   int64_t next = lane.alarms.empty() ? INT64_MAX : lane.alarms.begin()->first.first;
   for (const Client* client : lane.waiting) {
     if (!client->waiting()) return 0;

@@ -79,6 +79,7 @@ struct Lane {
   std::vector<Retry> retries;             // to be tried when its locks are given back
   std::shared_ptr<const Message> served;  // the reply of the waiter just served
   bool own_mail = false;                  // something was posted quietly to this lane's own mailbox
+  bool yielded = false;                   // of the parked some wait for nothing but the next round
 
   // Buckets of the limiter whose keys are to be written, and when that was last done.
   std::vector<std::shared_ptr<RateBucket>> rate_dirty;
@@ -160,6 +161,10 @@ class Engine {
   void ResumeWaiting(Lane& lane);
   // Whether there is something for it to do.
   bool NeedsResume(const Lane& lane) const;
+  // The client's next command is to wait for the next round; it goes on there after those who wait
+  // already, or before them. REQUIRES: it does not wait for anything.
+  void Yield(Lane& lane, Client& client);
+  void YieldFirst(Lane& lane, std::span<Client* const> clients);
   // When somebody waiting may go on (Unix ms; 0: at once, INT64_MAX: not by time).
   int64_t NextResume(const Lane& lane) const;
   // Expiry and compaction, a little each time; true when there is more to do soon.
@@ -349,7 +354,8 @@ class Engine {
   void CallHandler(Lane& lane, Client& client, const commands::Command& command,
                    commands::Args args, std::span<const uint64_t> hashes);
   void FinishReply(Client& client, size_t mark);
-  void FeedMonitors(Client& client, commands::Args args);
+  void FeedMonitors(Lane& lane, Client& client, commands::Args args);
+  void PostToMonitors(const std::shared_ptr<const Message>& line);
   bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
@@ -388,6 +394,7 @@ class Engine {
   std::atomic<bool> active_expire_{true};
   std::atomic<bool> skip_checksums_{false};
   const double nanos_per_tick_;
+  const int64_t batch_ticks_;  // a batch that takes longer leaves the rest to the next round
 };
 
 // The rows of the engine's own families.

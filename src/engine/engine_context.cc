@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/trim.h"
 #include "engine/aging.h"
 #include "engine/string_value.h"
 #include "types/hash.h"
@@ -22,6 +23,7 @@ namespace {
 // Arguments at least this long are copied before the lock is taken.
 constexpr size_t kPrebuild = 32 * 1024;
 constexpr size_t kKeepRecord = 256 * 1024;
+constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
 
@@ -55,12 +57,28 @@ void EngineContext::End() {
     lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
     if (verbatim_) Propagate(args_, db_);
   }
-  if (record_count_ > 0 && !in_group_) EndGroup();
+  if ((record_count_ > 0 || !notices_.empty()) && !in_group_) EndGroup();
 }
 
 void EngineContext::EndGroup() {
   in_group_ = false;
-  if (record_count_ == 0) return;
+  if (record_count_ > 0) Record();
+  if (!notices_.empty()) [[unlikely]]
+    PostNotices();
+}
+
+void EngineContext::PostNotices() {
+  for (const Notice& notice : notices_) {
+    if (notice.line != nullptr) {
+      engine_.PostToMonitors(notice.line);
+    } else {
+      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard);
+    }
+  }
+  base::ClearAndTrim(&notices_, kKeepNotices);
+}
+
+void EngineContext::Record() {
   journal::Journal& journal = engine_.journal_;
   lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
   lane_.logged = std::max(lane_.logged, lane_.seen + 1);
@@ -792,12 +810,12 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
   if ((wanted & commands::kNotifyKeyspace) != 0) {
     std::string channel = "__keyspace@" + number + "__:";
     channel += key;
-    engine_.pubsub_->Publish(channel, event, false);
+    Tell(std::move(channel), event, false);
   }
   if ((wanted & commands::kNotifyKeyevent) != 0) {
     std::string channel = "__keyevent@" + number + "__:";
     channel += event;
-    engine_.pubsub_->Publish(channel, key, false);
+    Tell(std::move(channel), key, false);
   }
 }
 

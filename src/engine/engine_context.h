@@ -1,8 +1,11 @@
 // EngineContext: Context over the striped keyspace. One per lane, reused for every command.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/buffer.h"
@@ -50,6 +53,15 @@ class EngineContext final : public commands::Context {
   // EXEC: several commands make one record.
   void BeginGroup() { in_group_ = true; }
   void EndGroup();
+  bool in_group() const { return in_group_; }
+  // What others are to be told of this command or group: posted by its End or EndGroup, when the
+  // record has its ticket, so that nobody is told of a write that cannot be waited for yet.
+  void Tell(std::string channel, std::string_view text, bool shard) {
+    notices_.push_back({std::move(channel), std::string(text), shard, nullptr});
+  }
+  void TellMonitors(std::shared_ptr<const Message> line) {
+    notices_.push_back({{}, {}, false, std::move(line)});
+  }
 
   commands::Value Find(std::string_view key, commands::Access access) override;
   void SetString(std::string_view key, std::string_view value, int64_t expire_at,
@@ -158,6 +170,9 @@ class EngineContext final : public commands::Context {
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
   void Unlock(size_t stripe);
   void Propagate(std::span<const std::string_view> words, int db);
+  // Appends the effects to the journal. REQUIRES: there are some.
+  void Record();
+  void PostNotices();
 
   Engine& engine_;
   Lane& lane_;
@@ -179,6 +194,13 @@ class EngineContext final : public commands::Context {
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
   base::Buffer record_;  // effects of this command or group, encoded for the journal
   uint32_t record_count_ = 0;
+  struct Notice {
+    std::string channel;
+    std::string text;
+    bool shard;
+    std::shared_ptr<const Message> line;  // for monitors, instead
+  };
+  std::vector<Notice> notices_;
 };
 
 }  // namespace sava::engine

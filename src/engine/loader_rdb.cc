@@ -19,8 +19,9 @@ using keyspace::Keyspace;
 
 // Pages of the file stay mapped this far behind the reading.
 constexpr size_t kKeptMapped = 2 << 20;
-// No key and its value take less in a file.
-constexpr uint64_t kLeastKeyBytes = 3;
+// Keys and values that are smaller in a file are rare. With so many bytes of the file for each key
+// the tables made for them take about as much as the file at most.
+constexpr uint64_t kBytesPerKey = 12;
 
 class LoadingSink final : public journal::RdbSink {
  public:
@@ -56,7 +57,7 @@ class LoadingSink final : public journal::RdbSink {
   }
   base::Status Resize(uint64_t keys, uint64_t /*expiring*/) override {
     // Never believed beyond what the rest of the file can hold.
-    insert_.Select(db_, std::min(keys, (file_.bytes().size() - done_) / kLeastKeyBytes));
+    insert_.Select(db_, std::min(keys, (file_.bytes().size() - done_) / kBytesPerKey));
     return {};
   }
   base::Status String(const RdbKey& /*key*/, std::string_view /*value*/) override { return {}; }

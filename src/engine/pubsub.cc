@@ -126,6 +126,16 @@ int64_t PubSub::Publish(std::string_view channel, std::string_view payload, bool
   return receivers;
 }
 
+int64_t PubSub::Receivers(std::string_view channel, bool shard) const {
+  int64_t receivers = Subscribers(channel, shard);
+  if (shard || pattern_subscriptions_.load(std::memory_order_relaxed) == 0) return receivers;
+  std::lock_guard lock(pattern_mutex_);
+  for (const auto& [pattern, list] : patterns_) {
+    if (base::GlobMatch(pattern, channel)) receivers += static_cast<int64_t>(list.size());
+  }
+  return receivers;
+}
+
 std::vector<std::string> PubSub::Channels(std::string_view pattern, bool shard) const {
   std::vector<std::string> names;
   for (const Shard& part : shards_) {

@@ -29,11 +29,13 @@ class PubSub {
   bool UnsubscribePattern(Client& client, std::string_view pattern);
   void UnsubscribeAll(Client& client);
 
-  // Returns how many clients were sent the message. `self`, when a subscriber itself and not inside
-  // EXEC, gets it at once: `deliver_self` is called with the message while the shard is locked.
+  // Returns how many clients were sent the message. `self`, when a subscriber itself, gets it at
+  // once: `deliver_self` is called with the message while the shard is locked.
   int64_t Publish(std::string_view channel, std::string_view payload, bool shard,
                   Client* self = nullptr,
                   const std::function<void(const Message&)>& deliver_self = nullptr);
+  // How many Publish would send a message to.
+  int64_t Receivers(std::string_view channel, bool shard) const;
   // Cheap test for the notification path.
   bool anyone() const { return subscriptions_.load(std::memory_order_relaxed) > 0; }
 

@@ -101,16 +101,18 @@ void Punsubscribe(Context& ctx) {
 void PublishTo(Context& ctx, bool shard) {
   auto& ec = EngineContext::Of(ctx);
   Client& client = ec.client();
-  std::function<void(const Message&)> deliver;
-  if (!client.has(kClientInExec)) {
-    deliver = [&](const Message& message) {
+  PubSub& pubsub = ec.engine().pubsub();
+  int64_t receivers = 0;
+  if (client.has(kClientInExec)) {
+    receivers = pubsub.Receivers(ctx.arg(1), shard);
+    ec.Tell(std::string(ctx.arg(1)), ctx.arg(2), shard);
+  } else {
+    receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, &client, [&](const Message& message) {
       // What was posted to this lane before stands before this message.
       ec.engine().ReceiveMail(ec.lane());
       client.out.Append(client.resp == 3 ? message.resp3 : message.resp2);
-    };
+    });
   }
-  const int64_t receivers =
-      ec.engine().pubsub().Publish(ctx.arg(1), ctx.arg(2), shard, &client, deliver);
   ec.lane().stats.published.Add();
   ctx.reply().Int(receivers);
 }

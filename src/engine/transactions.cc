@@ -145,7 +145,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   if (any) Unlock(lane, set);
   context.DropPrebuilt();
   RunRetries(lane);
-  if (monitors_.load(std::memory_order_relaxed) > 0) FeedMonitors(client, args);
+  if (monitors_.load(std::memory_order_relaxed) > 0) FeedMonitors(lane, client, args);
   stats.calls.Add();
   lane.stats.commands.Add();
   client.last_command = &exec;

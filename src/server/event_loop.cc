@@ -23,25 +23,12 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
-// A thread that is idle for less than one part in so many, and at the log for less than one in so
-// many, does not keep up.
-constexpr uint64_t kIdleShare = 20;
-constexpr uint64_t kLogShare = 4;
-constexpr uint64_t kWatchMicros = 5'000;
-// Guests are invited again after so long with no more work than one thread can do; each time that
-// turns out wrong soon, after twice as long.
-constexpr uint64_t kInviteMicros = 1'000'000;
-constexpr uint64_t kMostInviteMicros = 60'000'000;
 // A thread that is invited waits so long until it is admitted before it does a round itself.
 constexpr std::chrono::milliseconds kRest{5};
 
 thread_local const EventLoop* log_writer = nullptr;  // who writes the log on this thread now
 thread_local uint64_t last_cpu_nanos = 0;            // of this thread
 thread_local uint64_t unmeasured_nanos = 0;
-
-uint64_t Ticks(uint64_t micros) {
-  return static_cast<uint64_t>(static_cast<double>(micros) * base::TicksPerMicro());
-}
 
 uint64_t ThreadCpuNanos() {
   timespec now;
@@ -358,10 +345,18 @@ void EventLoop::DeliverMail() {
 // Clients that may go on: their kept input is looked at again.
 void EventLoop::Resume() {
   engine_.ResumeWaiting(lane_);
+  const uint64_t start = base::Ticks();
+  std::vector<Client*> later;  // the first in the next round
   for (Client* client : std::exchange(lane_.resumed, {})) {
     const auto it = owned_.find(client);
-    if (it != owned_.end()) it->second->Resume();
+    if (it == owned_.end()) continue;
+    if (base::Ticks() - start <= round_limit_) {
+      it->second->Resume();
+    } else if (!client->waiting()) {
+      later.push_back(client);
+    }
   }
+  engine_.YieldFirst(lane_, later);
   resp_.FinishRound();
 }
 
@@ -461,31 +456,26 @@ void EventLoop::Balance() {
   const bool invited = loops.back()->invited_.load(std::memory_order_relaxed);
   if (!waits_for_disk_) {
     if (invited) SendBack();
-    invite_after_ = 0;
+    policy_.Forget();
     return;
   }
   if (invited && !Alone()) Admit();
-  const uint64_t now = base::Ticks();
-  const uint64_t watched = now - watch_start_;
-  if (watched < (invited ? Ticks(kWatchMicros) : invite_after_)) return;
-  const uint64_t idle = IdleTicks() - watch_idle_;
-  if (!invited && (invite_after_ == 0 || idle > watched * (loops.size() - 1))) {
-    Invite();
-  } else if (invited && idle < watched / kIdleShare &&
-             log_ticks_ - watch_log_ < watched / kLogShare) {
-    const bool soon = now - invited_at_ < Ticks(kInviteMicros);
-    invite_after_ =
-        soon ? std::clamp(invite_after_ * 2, Ticks(kInviteMicros), Ticks(kMostInviteMicros))
-             : Ticks(kInviteMicros);
-    SendBack();
-  }
-  Watch();
+  if (!policy_.Due(Micros(base::Ticks()))) return;
+  const GuestPolicy::Verdict verdict = policy_.Judge(invited, Read(), loops.size());
+  if (verdict == GuestPolicy::Verdict::kStay) return;
+  const bool gather = verdict == GuestPolicy::Verdict::kGather;
+  gather ? Invite() : SendBack();
+  policy_.Watch(gather, Read());
 }
 
-void EventLoop::Watch() {
-  watch_start_ = base::Ticks();
-  watch_idle_ = IdleTicks();
-  watch_log_ = log_ticks_;
+uint64_t EventLoop::Micros(uint64_t ticks) const {
+  return static_cast<uint64_t>(static_cast<double>(ticks) * nanos_per_tick_ / 1000);
+}
+
+GuestPolicy::Reading EventLoop::Read() const {
+  uint64_t commands = 0;
+  for (const auto& loop : server_.loops()) commands += loop->lane_.stats.commands.get();
+  return {Micros(base::Ticks()), Micros(IdleTicks()), Micros(log_ticks_), commands};
 }
 
 // Of all threads that run rounds.
@@ -499,7 +489,6 @@ uint64_t EventLoop::IdleTicks() const {
 }
 
 void EventLoop::Invite() {
-  invited_at_ = base::Ticks();
   for (const auto& loop : server_.loops()) {
     if (loop.get() == this) continue;
     loop->invited_.store(true, std::memory_order_release);

@@ -25,6 +25,7 @@
 #include "net/loop.h"
 #include "net/socket.h"
 #include "server/connection.h"
+#include "server/guest_policy.h"
 #include "server/http_service.h"
 #include "server/resp_service.h"
 
@@ -85,7 +86,8 @@ class EventLoop final : public net::Rounds {
   int WaitMillis() const;
   // ---- guests ----
   void Balance();
-  void Watch();
+  GuestPolicy::Reading Read() const;
+  uint64_t Micros(uint64_t ticks) const;
   uint64_t IdleTicks() const;
   void Invite();
   void Admit();
@@ -134,12 +136,7 @@ class EventLoop final : public net::Rounds {
   std::atomic<uint64_t> idle_ticks_{0};  // that its thread has waited for events
   uint64_t log_ticks_ = 0;               // that it has been writing the log
   bool waits_for_disk_ = false;          // whose answers wait for syncs: `always`
-  // The first loop's. In ticks:
-  uint64_t watch_start_ = 0;  // since then it looks how busy the threads are;
-  uint64_t watch_idle_ = 0;   // idle_ticks_ of all of them
-  uint64_t watch_log_ = 0;    // and log_ticks_ then
-  uint64_t invited_at_ = 0;
-  uint64_t invite_after_ = 0;  // so long after they were sent back
+  GuestPolicy policy_;                   // the first loop's
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_

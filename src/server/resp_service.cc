@@ -18,6 +18,9 @@ using engine::Client;
 
 namespace {
 
+// Its commands wait, not for an answer of theirs.
+constexpr uint32_t kHeldBack = engine::kClientParked | engine::kClientPaused;
+
 constexpr size_t kArena = 1 << 20;
 constexpr size_t kReadSize = 16 * 1024;     // at first
 constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
@@ -88,10 +91,12 @@ bool RespService::ReadInput(RespConnection& connection) {
   lane_.stats.reads.Add();
   if (n <= 0) {
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (n == 0 && !connection.holds.empty()) {
-      // Who has said all it wants to say still gets the answers that wait for the log.
+    // Who has said all it wants to say still gets the answers that wait for the log, and what it
+    // has said and nobody has run yet, because others had their turn, is run.
+    const bool unrun = client.has(kHeldBack) && !connection.input.empty();
+    if (n == 0 && (unrun || !connection.holds.empty())) {
       connection.ended = true;
-      client.set(engine::kClientCloseAfterReply);
+      if (!unrun) client.set(engine::kClientCloseAfterReply);
       loop_.SetReading(connection, false);
       return false;
     }
@@ -128,6 +133,10 @@ bool RespService::ReadInput(RespConnection& connection) {
 
 void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
+  // In the next round what it has sent is run, and it is not to send faster than that.
+  if (lane_.yielded && connection.client.has(engine::kClientParked) && !connection.input.empty()) {
+    return;
+  }
   if (arena_used_ + connection.read_size > kArena) FinishRound();
   if (connection.closed || !ReadInput(connection)) return;
   EnterRound(connection);
@@ -136,12 +145,18 @@ void RespService::Read(RespConnection& connection) {
 
 void RespService::Parse(RespConnection& connection) {
   if (connection.client.waiting()) return;
+  const uint64_t start = base::Ticks();
   while (ParseOne(connection)) {
     if (pending_.size() >= kMaxBatch || connection.inline_pending ||
         !connection.client.authenticated) {
       RunPending();
       connection.inline_pending = false;
       if (connection.closed || connection.refused) return;
+      // Others get their turn.
+      if (base::Ticks() - start > longest_ && connection.parsed < connection.view.size() &&
+          !connection.client.waiting()) {
+        return engine_.Yield(lane_, connection.client);
+      }
     }
   }
 }
@@ -247,6 +262,10 @@ void RespService::FinishConnection(RespConnection& connection) {
                     client.addr);
       client.set(engine::kClientCloseAfterReply);
     }
+  }
+  if (connection.ended && !client.has(kHeldBack)) {
+    if (client.has(engine::kClientBlocked)) return loop_.Close(connection);
+    client.set(engine::kClientCloseAfterReply);
   }
   loop_.Flush(connection);
 }

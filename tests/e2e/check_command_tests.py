@@ -475,6 +475,50 @@ def what_is_not_repaired(context):
 
 
 @test()
+def a_log_that_ends_before_its_last_increment(context):
+    """After a power failure: nothing in the later increments was ever synced, and they say so."""
+    first_line = b"#SYNCED:0\r\n"
+    later = first_line + b"#AFTER:1:%d\r\n" + LOG
+    full = len(first_line + LOG)
+    cut = len(first_line) + len(LOG) - len(RECORDS[-1])
+    for size in (cut, full - 3):  # between two commands, and within one
+        parts = ((first_line + LOG)[:size], later % full, first_line)
+        directory = log_directory(context, *parts)
+        paths = [os.path.join(directory, "log.%d.incr.aof" % number) for number in (1, 2, 3)]
+        err = sava_check(context, directory, expect=1)[1]
+        check(paths[0] in err and "nothing in the later files" in err, err)
+        eq([read(path) for path in paths], list(parts))
+        out, _ = sava_check(context, "--repair", directory)
+        check("all good" in out, out)
+        eq([read(path) for path in paths], [(first_line + LOG)[:cut], first_line, first_line])
+        eq(read(paths[1] + ".before-repair"), parts[1])
+        sava_check(context, directory)
+        # A server cuts the same.
+        server = durable(context, "--appendonly", "yes", "--save", "", "--appendfilename", "log")
+        eq(server.terminate(), 0)
+        inside = server.path("appendonlydir")
+        shutil.rmtree(inside)
+        shutil.copytree(log_directory(context, *parts), inside)
+        server.restart()
+        eq(sorted(contents(server)), [(0, b"a"), (0, b"b"), (0, b"binary")])
+        eq(server.terminate(), 0)
+        ours = [read(os.path.join(inside, os.path.basename(path))) for path in paths[:2]]
+        eq([ours[0][:cut], ours[1][: len(first_line)]], [(first_line + LOG)[:cut], first_line])
+    # A later one that was synced, or has the right size, says otherwise.
+    synced = later % full + b"#SYNCED:%d\r\n" % len(later % full)
+    directory = log_directory(context, (first_line + LOG)[:cut], synced)
+    err = sava_check(context, "--repair", directory, expect=1)[1]
+    check("it has lost its end" in err and "cannot be repaired" in err, err)
+    sava_check(context, log_directory(context, first_line + LOG, later % full))
+    # A base was synced before anything followed.
+    directory = log_directory(context, first_line + LOG, base=LOG[:-3])
+    before = {name: read(os.path.join(directory, name)) for name in os.listdir(directory)}
+    err = sava_check(context, "--repair", directory, expect=1)[1]
+    check("Later files of the log follow" in err, err)
+    eq({name: read(os.path.join(directory, name)) for name in os.listdir(directory)}, before)
+
+
+@test()
 def files_a_log_lacks(context):
     directory = log_directory(context, LOG, LOG)
     os.remove(os.path.join(directory, "log.1.incr.aof"))

@@ -312,3 +312,25 @@ def half_closed_connection(context):
         data in (b"+OK\r\n" * 50 + b"$1\r\n1\r\n", b""), "a part of the answers: %r" % data[-60:]
     )
     eq(context.client().call("GET", "a"), b"1", "the commands ran")
+
+
+@test(timeout=60)
+def slow_pipelines_of_half_closed_connections(context):
+    """Slow commands leave others their turn, and all of them are run, in order, although their
+    clients have said all they want to say."""
+    client = context.client()
+    for begin in range(0, 20_000, 1000):
+        client.call("RPUSH", "list", *("%d" % n for n in range(begin, begin + 1000)))
+    others = [context.client() for _ in range(6)]
+    for number, other in enumerate(others):
+        name = "n:%d" % number
+        command = resp.encode("LPOS", "list", "none") + resp.encode("INCR", name)
+        other.raw(command * 150 + b"LPOS list none\r\nINCR %s\r\n" % name.encode() * 20)
+        other.sock.shutdown(socket.SHUT_WR)
+    eq(client.call("PING"), resp.PONG)
+    wanted = b"".join(b"$-1\r\n:%d\r\n" % n for n in range(1, 171))
+    for number, other in enumerate(others):
+        data = other.read_to_end()
+        check(data == wanted or data == b"", "a part of the answers: %r" % data[-60:])
+        eq(client.call("GET", "n:%d" % number), b"170", "the commands ran")
+    eq(client.call("PING"), resp.PONG)

@@ -920,7 +920,7 @@ TEST(ConfigRewrite, SaysWhyItCannot) {
 
 TEST(ConfigFuzz, CorpusHolds) {
   const std::filesystem::path corpus =
-      std::filesystem::path(__FILE__).parent_path() / "../../fuzz/corpus/config";
+      std::filesystem::path(SAVA_SOURCE_DIR) / "fuzz/corpus/config";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     EXPECT_EQ(CheckConfigText(*ReadWholeFile(entry.path().string())), "") << entry.path();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine_fixture.h"
 
 namespace sava::engine {
@@ -159,6 +160,86 @@ TEST(Engine, JournalsEffectsInTicketOrder) {
   EXPECT_EQ(sink.text[0].substr(0, 2), "1:");
   EXPECT_EQ(sink.text[1].substr(0, 2), "2:");
   EXPECT_NE(sink.text[2].find("PXAT"), std::string::npos);
+}
+
+// SLOW: takes longer than a batch may.
+void Slow(commands::Context& ctx) {
+  const uint64_t start = base::Ticks();
+  while (static_cast<double>(base::Ticks() - start) < 3000 * base::TicksPerMicro()) {
+  }
+  ctx.reply().Simple("SLOW");
+}
+
+constexpr commands::CommandSpec kSlow[] = {{.name = "slow", .handler = Slow, .arity = 1}};
+
+// Slow commands one behind the other leave others their turn, and are all run, in order.
+TEST(Engine, ABatchThatTakesLongIsContinuedInTheNextRound) {
+  TestEngine test(1, kSlow);
+  TestClient a(test, 0);
+  TestClient b(test, 0);
+  const std::vector<std::string_view> slow = {"SLOW"};
+  const std::vector<std::string_view> incr = {"INCR", "n"};
+  // What each still has to run: of `a` every second one is slow.
+  std::vector<const std::vector<std::string_view>*> rest = {&slow, &incr, &slow, &incr};
+  bool b_done = false;
+  int rounds = 0;
+  std::string replies;
+  for (; (!rest.empty() || !b_done) && rounds < 100; ++rounds) {
+    std::vector<Request> batch;
+    for (const auto* words : rest) {
+      batch.push_back({});
+      batch.back().client = &a.client;
+      batch.back().args = *words;
+    }
+    if (!b_done) {
+      batch.push_back({});
+      batch.back().client = &b.client;
+      batch.back().args = incr;
+    }
+    test.engine.BeginBatch(a.lane);
+    test.engine.Prepare(a.lane, batch);
+    test.engine.RunBatch(a.lane, batch);
+    test.engine.EndBatch(a.lane);
+    size_t done = 0;
+    while (done < rest.size() && batch[done].outcome == Request::Outcome::kDone) ++done;
+    for (size_t i = done; i < rest.size(); ++i) {
+      EXPECT_EQ(batch[i].outcome, Request::Outcome::kRefused);
+    }
+    if (!b_done) b_done = batch.back().outcome == Request::Outcome::kDone;
+    EXPECT_EQ(a.client.waiting(), done < rest.size());
+    EXPECT_EQ(b.client.waiting(), !b_done);
+    rest.erase(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(done));
+    replies += a.TakeOutput();
+    EXPECT_EQ(test.engine.NextResume(a.lane) == 0, a.client.waiting() || b.client.waiting());
+    test.engine.ResumeWaiting(a.lane);
+    EXPECT_FALSE(a.client.waiting() || b.client.waiting());
+    a.lane.resumed.clear();
+  }
+  EXPECT_EQ(replies.substr(0, 7), "+SLOW\r\n");
+  EXPECT_GE(rounds, 2);
+  EXPECT_LE(rounds, 4);
+  EXPECT_EQ(b.TakeOutput(), ":3\r\n");
+}
+
+TEST(Engine, NobodyIsWaitedForWhoHasGoneWhileOthersHadTheirTurn) {
+  TestEngine test(1);
+  Lane& lane = *test.engine.lanes()[0];
+  {
+    TestClient gone(test, 0);
+    TestClient first(test, 0);
+    TestClient second(test, 0);
+    test.engine.Yield(lane, gone.client);
+    Client* const before[] = {&first.client, &second.client};
+    test.engine.YieldFirst(lane, before);
+    EXPECT_TRUE(gone.client.waiting() && first.client.waiting() && second.client.waiting());
+    EXPECT_EQ(test.engine.NextResume(lane), 0);
+    test.engine.ResumeWaiting(lane);
+    EXPECT_EQ(lane.resumed, (std::vector<Client*>{&first.client, &second.client, &gone.client}));
+    lane.resumed.clear();
+    EXPECT_NE(test.engine.NextResume(lane), 0);
+    test.engine.Yield(lane, gone.client);
+  }
+  EXPECT_NE(test.engine.NextResume(lane), 0) << "the loop would not sleep any more";
 }
 
 }  // namespace

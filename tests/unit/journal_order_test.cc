@@ -147,5 +147,51 @@ TEST_F(OrderTest, RunAgainItGivesTheSameData) {
   }
 }
 
+// Whoever is told of a write by another thread can wait until it is on disk only if the write has
+// its ticket by then.
+TEST(Journal, NobodyIsToldOfAWriteBeforeItHasItsTicket) {
+  Recorder sink;
+  TestEngine test(2);
+  test.settings.notify_keyspace_events =
+      commands::kNotifyKeyspace | commands::kNotifyKeyevent | commands::kNotifyString;
+  journal::Journal& journal = test.engine.journal();
+  journal.SetSink(&sink);
+  TestClient listener(test, 1);
+  TestClient monitor(test, 1);
+  TestClient writer(test, 0);
+  monitor.client.set(kClientMonitor);
+  std::vector<uint64_t> told;
+  listener.lane.mailbox.set_wake([&] { told.push_back(journal.next_ticket()); });
+  // Each of these tells something to the other lane, whose mailbox is empty.
+  const auto tell = [&](const std::vector<Words>& commands) {
+    told.clear();
+    test.engine.ReceiveMail(listener.lane);
+    const uint64_t before = journal.next_ticket();
+    for (const Words& words : commands) writer.Run(words);
+    ASSERT_EQ(told.size(), 1U) << commands[0][0];
+    EXPECT_GT(told[0], before) << commands[0][0];
+  };
+  listener.Run({"PSUBSCRIBE", "__key*"});
+  tell({{"SET", "a", "1"}});
+  tell({{"MULTI"}, {"SET", "a", "2"}, {"SET", "b", "2"}, {"EXEC"}});
+  test.engine.ReceiveMail(listener.lane);
+  EXPECT_NE(std::string::npos, listener.TakeOutput().find("__keyevent@0__:set"));
+  listener.Run({"PUNSUBSCRIBE"});
+  listener.Run({"SUBSCRIBE", "news"});
+  tell({{"MULTI"}, {"PUBLISH", "news", "a is 3"}, {"SET", "a", "3"}, {"EXEC"}});
+  test.engine.ReceiveMail(listener.lane);
+  EXPECT_NE(std::string::npos, listener.TakeOutput().find("a is 3"));
+  listener.Run({"UNSUBSCRIBE"});
+  test.engine.monitors().fetch_add(1);
+  writer.Run({"MULTI"});
+  writer.Run({"SET", "a", "4"});
+  tell({{"EXEC"}});
+  test.engine.ReceiveMail(listener.lane);
+  EXPECT_NE(std::string::npos, monitor.TakeOutput().find("\"SET\" \"a\" \"4\""));
+  test.engine.monitors().fetch_sub(1);
+  listener.lane.mailbox.set_wake({});
+  journal.SetSink(nullptr);
+}
+
 }  // namespace
 }  // namespace sava::engine

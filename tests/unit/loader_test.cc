@@ -235,6 +235,32 @@ TEST(LoadRdb, FrequenciesWithAnLfuPolicy) {
   EXPECT_EQ(content.at({0, "b"}).age, LfuPack(kNow, kLfuInitial));
 }
 
+// The index is made once, for as many keys as the file says, instead of growing step by step; but
+// what the file says is not believed beyond what the file itself takes.
+TEST(LoadRdb, TablesAreMadeForAsManyKeysAsTheFileSays) {
+  static constexpr int kKeys = 6400;
+  const auto used = [](uint64_t hint, int db) {
+    std::string bytes;
+    journal::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
+    out.Begin({});
+    out.SelectDb(static_cast<uint64_t>(db), hint, 0);
+    for (int i = 0; i < kKeys; ++i) {
+      out.String({fmt::format("key:{:012}", i)}, fmt::format("a value of some length {}", i));
+    }
+    out.End();
+    const TempFile file(bytes);
+    TestEngine test(1);
+    EXPECT_TRUE(Loader(&test.engine, {}).LoadRdb(file.path).ok());
+    EXPECT_EQ(ContentOf(test.engine).size(), kKeys);
+    return std::pair(test.engine.keyspace().UsedBytes(), bytes.size());
+  };
+  for (const int db : {0, 3}) {
+    const auto [plain, file_size] = used(0, db);
+    EXPECT_GT(used(kKeys * 3, db).first, plain + static_cast<size_t>(kKeys * 8));
+    EXPECT_LT(used(uint64_t{1} << 40, db).first, plain + 2 * file_size);
+  }
+}
+
 // A gate that is closed again and again, and commands that run, do not disturb.
 TEST(LoadRdb, WhileOthersAreServed) {
   const DataSet set = MakeDataSet(77, 40000, true, true, true);

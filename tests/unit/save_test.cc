@@ -352,7 +352,7 @@ TEST(Writer, HandsOnTheSameBytesInPieces) {
 
 TEST(RestoreFuzz, CorpusHolds) {
   const std::filesystem::path corpus =
-      std::filesystem::path(__FILE__).parent_path() / "../../fuzz/corpus/restore";
+      std::filesystem::path(SAVA_SOURCE_DIR) / "fuzz/corpus/restore";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
     std::ifstream file(entry.path(), std::ios::binary);

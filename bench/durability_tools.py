@@ -22,6 +22,7 @@ import resp
 
 SAVE_SECONDS = 600
 LOAD_SECONDS = 600
+LOOK_SECONDS = 0.003
 PAGE = os.sysconf("SC_PAGE_SIZE")
 IN_MEMORY = ("tmpfs", "ramfs")
 
@@ -154,6 +155,15 @@ def tool(session, name):
     raise harness.BenchError(f"{name} is not there; build it first (./dev build)")
 
 
+@dataclasses.dataclass
+class Latencies:
+    """Milliseconds from the sending of each command until its answer, and by which the load, not
+    the server, was late in sending it."""
+
+    took: list
+    late: list
+
+
 class Load:
     """A running sava_load_durability; use it as a context manager."""
 
@@ -187,16 +197,17 @@ class Load:
         self.result = json.loads(out) if out else {}
 
     def latencies(self, windows):
-        """Milliseconds of the commands that were due in one of the windows of monotonic time."""
+        """Of the commands that were due in one of the windows of monotonic time."""
         with open(self.samples, encoding="ascii") as lines:
-            pairs = sorted(tuple(map(int, line.split())) for line in lines)
+            samples = sorted(tuple(map(int, line.split())) for line in lines)
         os.remove(self.samples)
-        times = [due for due, _ in pairs]
+        times = [due for due, _, _ in samples]
         found = []
         for begin, end in windows:
-            inside = slice(bisect.bisect_left(times, begin * 1e9),
-                           bisect.bisect_right(times, end * 1e9))
-            found.append([took / 1e6 for _, took in pairs[inside]])
+            inside = samples[bisect.bisect_left(times, begin * 1e9):
+                             bisect.bisect_right(times, end * 1e9)]
+            found.append(Latencies([took / 1e6 for _, took, _ in inside],
+                                   [late / 1e6 for _, _, late in inside]))
         return found
 
 
@@ -260,6 +271,17 @@ def inode(path):
         return None
 
 
+def watch_idle(server, seconds):
+    """Watches a server as `save` does, without a save: watching takes some of the processor too."""
+    watch = MemoryWatch(server)
+    watch.start()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        inode(server.dump)
+        time.sleep(LOOK_SECONDS)
+    watch.stop()
+
+
 def save(server):
     """BGSAVE until the new file is in place."""
     old = inode(server.dump)
@@ -278,7 +300,7 @@ def save(server):
                 info = server.info("persistence")
                 if info["rdb_last_bgsave_status"] != "ok" and not server_saves(info):
                     break
-            time.sleep(0.003)
+            time.sleep(LOOK_SECONDS)
         end = time.monotonic()
     peak = watch.stop()
     info = server.wait_for(60, lambda fields: not server_saves(fields), "the end of a save")

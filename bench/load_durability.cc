@@ -8,10 +8,12 @@
 // `counter`. `once` goes through all `count` of them and ends, `random` never ends by itself.
 //
 // With a rate the loop is open: command i is meant for the instant i / rate, rounded up to a tick,
-// and its latency counts from then, so that a server that stands still delays what should have been
-// sent meanwhile too. Without, each connection sends `pipeline` commands when all are answered.
-// --samples writes one line for each command answered: nanoseconds of the monotonic clock at which
-// it was due, nanoseconds it took. Prints one line of JSON: commands, seconds, cpu_seconds.
+// and is sent then whether others are answered or not, so that a server that stands still delays
+// all that is sent meanwhile. Without, each connection sends `pipeline` commands when all are
+// answered. --samples writes one line for each command answered: nanoseconds of the monotonic clock
+// at which it was due; nanoseconds from its sending until its answer; nanoseconds by which it was
+// sent late, because this program, not the server, did not get a processor in time. Prints one line
+// of JSON: commands, seconds, cpu_seconds.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -149,17 +151,23 @@ class Replies {
   std::string rest_;
 };
 
+struct Command {
+  uint64_t due;   // when it was meant to be sent
+  uint64_t sent;  // when it was, or when the server was to take it
+};
+
 struct Connection {
   int fd = -1;
   std::string out;
   size_t sent = 0;
-  std::deque<uint64_t> due;  // when each unanswered command was meant to be sent
+  std::deque<Command> open;  // not answered yet
   Replies replies;
 };
 
 struct Sample {
   uint64_t due;
   uint64_t took;
+  uint64_t late;
 };
 
 class Load {
@@ -244,7 +252,7 @@ class Load {
         exhausted_ = true;
         break;
       }
-      connection.due.push_back(DueTime(scheduled_));
+      connection.open.push_back({DueTime(scheduled_), now});
       ++pending_;
       ++scheduled_;
     }
@@ -255,12 +263,12 @@ class Load {
   void NextBatch(Connection& connection) {
     Trim(connection);
     const uint64_t now = Now();
-    while (!over() && connection.due.size() < options_.pipeline) {
+    while (!over() && connection.open.size() < options_.pipeline) {
       if (!source_.Append(&connection.out)) {
         exhausted_ = true;
         break;
       }
-      connection.due.push_back(now);
+      connection.open.push_back({now, now});
       ++pending_;
     }
     Send(connection);
@@ -300,18 +308,19 @@ class Load {
       if (n <= 0) Die("the server closed the connection");
       connection.replies.Feed({buffer_, static_cast<size_t>(n)});
       const uint64_t done = connection.replies.Take();
-      if (done > connection.due.size()) Die("more replies than commands");
+      if (done > connection.open.size()) Die("more replies than commands");
       const uint64_t now = Now();
       for (uint64_t i = 0; i < done; ++i) {
         if (!options_.samples.empty()) {
-          samples_.push_back({connection.due.front(), now - connection.due.front()});
+          const Command& command = connection.open.front();
+          samples_.push_back({command.due, now - command.sent, command.sent - command.due});
         }
-        connection.due.pop_front();
+        connection.open.pop_front();
       }
       answered_ += done;
       pending_ -= done;
       if (done > 0) last_reply_ = now;
-      if (options_.rate == 0 && connection.due.empty() && !over()) NextBatch(connection);
+      if (options_.rate == 0 && connection.open.empty() && !over()) NextBatch(connection);
     }
   }
 
@@ -368,7 +377,9 @@ bool Parse(std::string_view name, const char* value, Options* options) {
 void WriteSamples(const std::string& path, const std::vector<Sample>& samples) {
   FILE* file = fopen(path.c_str(), "we");
   if (file == nullptr) Die(fmt::format("cannot write {}: {}", path, strerror(errno)));
-  for (const Sample& sample : samples) fmt::print(file, "{} {}\n", sample.due, sample.took);
+  for (const Sample& sample : samples) {
+    fmt::print(file, "{} {} {}\n", sample.due, sample.took, sample.late);
+  }
   if (fclose(file) != 0) Die(fmt::format("cannot write {}: {}", path, strerror(errno)));
 }
 

@@ -45,4 +45,7 @@ inline uint64_t Ticks() {
 // Calibrated once, at first use.
 double TicksPerMicro();
 
+// What the calling thread has had of a processor.
+uint64_t ThreadCpuNanos();
+
 }  // namespace sava::base

@@ -70,7 +70,7 @@ char* PagePool::NewRegion(bool huge) {
   auto* const base = static_cast<char*>(aligned_alloc(kRegion, kRegion));
   if (base == nullptr) throw std::bad_alloc();
   // A wish: without huge pages everything works as well, only slower.
-  if (huge) static_cast<void>(madvise(base, kRegion, MADV_HUGEPAGE));
+  static_cast<void>(madvise(base, kRegion, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE));
   return base;
 }
 
@@ -81,8 +81,9 @@ void PagePool::FreeRegion(char* base) {
 }
 
 void PagePool::AddRegion() {
-  const bool huge = regions_.size() >= kSmallRegions;
-  const bool ready = huge && !ready_.empty();
+  const bool large = regions_.size() >= kSmallRegions;
+  const bool ready = large && !ready_.empty();
+  const bool huge = large && trial_.huge();
   char* const base = ready ? ready_.back() : NewRegion(huge);
   try {
     open_.insert(base);
@@ -96,7 +97,7 @@ void PagePool::AddRegion() {
   }
   Region& region = regions_.find(base)->second;
   region.row = kPages;
-  if (huge) {
+  if (ready || huge) {
     region.idle.fill(~uint64_t{0});
     region.idle_count = kPages;
   } else {
@@ -109,6 +110,7 @@ void PagePool::AddRegion() {
     return;
   }
   if (huge) idle_.fetch_add(kPages, std::memory_order_relaxed);
+  if (large && !huge) trial_.MadeSmall();
   free_.fetch_add(kPages, std::memory_order_relaxed);
 }
 
@@ -135,19 +137,23 @@ std::function<void()> PagePool::WantsHelp() {
 void PagePool::Prepare() {
   std::unique_lock lock(mutex_);
   while (helper_ && ready_.size() < kReady) {
+    const bool huge = trial_.huge();
     lock.unlock();
     char* base = nullptr;
     try {
-      base = NewRegion(true);
+      base = NewRegion(huge);
     } catch (const std::bad_alloc&) {  // who needs a region will see
     }
+    const uint64_t start = cpu_();
     if (base != nullptr) {
       free_.fetch_add(kPages, std::memory_order_relaxed);
       for (size_t at = 0; at < kRegion; at += kPage) static_cast<volatile char*>(base)[at] = 0;
       idle_.fetch_add(kPages, std::memory_order_relaxed);
     }
+    const uint64_t took = cpu_() - start;
     lock.lock();
     if (base == nullptr) break;
+    huge ? trial_.Touched(took) : trial_.MadeSmall();
     ready_.push_back(base);  // room for it was reserved
   }
   preparing_ = false;

@@ -9,12 +9,14 @@
 //
 // The first touch of a huge page takes a fraction of a millisecond, and several where a virtual
 // machine gets its memory only then. So while the pool grows a helper makes regions ready ahead of
-// the need, if there is one (set_helper); else whoever touches a region first waits.
+// the need, if there is one (set_helper); else whoever touches a region first waits. Where that
+// takes far longer than the small pages of a region do, regions have small pages (HugePageTrial).
 //
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a call.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -26,7 +28,41 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace sava::base {
+
+// Whether the next region is to be a huge page. The host of a virtual machine may give memory 4 KB
+// by 4 KB, and to huge pages at a fifteenth of the speed at which small ones are had (33 ms a
+// region against 1.5 ms, seen where free memory goes back to the host in large pieces): after two
+// such touches in a row regions have small pages for a while, and each time it is tried again in
+// vain for twice as long.
+class HugePageTrial {
+ public:
+  static constexpr uint64_t kSlowNanos = 10'000'000;  // 0.2 to 5 ms are usual
+  static constexpr size_t kFirstPause = 64;           // regions
+  static constexpr size_t kLongestPause = 4096;
+
+  bool huge() const { return left_ == 0; }
+  // A region was made as huge() says; a huge one was touched on this much of a processor.
+  void MadeSmall() { left_ -= left_ > 0 ? 1 : 0; }
+  void Touched(uint64_t nanos) {
+    if (nanos <= kSlowNanos) {
+      slow_ = false;
+      pause_ = 0;
+    } else if (!std::exchange(slow_, true)) {
+      return;
+    } else {
+      pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
+      left_ = pause_;
+    }
+  }
+
+ private:
+  bool slow_ = false;  // the last touch
+  size_t pause_ = 0;   // the last one, of vain trials
+  size_t left_ = 0;    // of it
+};
 
 class PagePool {
  public:
@@ -36,7 +72,9 @@ class PagePool {
   static constexpr size_t kSmallRegions = 8;
   static constexpr size_t kReady = 2;
 
-  PagePool() = default;
+  using Nanos = uint64_t (*)();
+  // `cpu`: what the calling thread has had of a processor.
+  explicit PagePool(Nanos cpu = ThreadCpuNanos) : cpu_(cpu) {}
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
   // Pages that were not freed go with it.
@@ -80,7 +118,7 @@ class PagePool {
     size_t row = 0;  // at most so many free pages stand in a row
   };
 
-  // 2 MB, for which the system is asked for a huge page if so wanted.
+  // 2 MB, for which the system is asked for a huge page, or for small ones.
   static char* NewRegion(bool huge);
   static void FreeRegion(char* base);
 
@@ -96,7 +134,9 @@ class PagePool {
   // another such region is kept, or all of it was given back.
   void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
 
+  const Nanos cpu_;
   std::mutex mutex_;  // all below; the counts are read without it
+  HugePageTrial trial_;
   std::map<char*, Region> regions_;
   std::set<char*> open_;                     // regions with a free page
   std::set<std::pair<size_t, char*>> rows_;  // all regions, by Region::row

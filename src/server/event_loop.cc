@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/time_slice.h"
 #include "server/persistence.h"
 #include "server/server.h"
 
@@ -26,14 +27,21 @@ constexpr size_t kKeepOutput = 16 * 1024;
 // A thread that is invited waits so long until it is admitted before it does a round itself.
 constexpr std::chrono::milliseconds kRest{5};
 
+// While the keeper computes beside the loops, which wake for a moment again and again.
+constexpr uint64_t kShortSliceNanos = 100'000;
+
+thread_local bool short_slices = false;
 thread_local const EventLoop* log_writer = nullptr;  // who writes the log on this thread now
 thread_local uint64_t last_cpu_nanos = 0;            // of this thread
 thread_local uint64_t unmeasured_nanos = 0;
 
-uint64_t ThreadCpuNanos() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+// Has no effect on who computes all the time, so the keeper gets its share. Not wanted otherwise:
+// loops that take the processor from their clients at once find less to do each time they wake.
+void KeepSlicesShort(bool wanted) {
+  if (wanted == short_slices) [[likely]]
+    return;
+  short_slices = wanted;
+  base::SetTimeSlice(wanted ? kShortSliceNanos : 0);
 }
 
 // Cuts the vectors off after so many bytes; how many are left.
@@ -71,7 +79,7 @@ EventLoop::~EventLoop() {
 void EventLoop::Start() {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
-    last_cpu_nanos = ThreadCpuNanos();
+    last_cpu_nanos = base::ThreadCpuNanos();
     Serve();
   });
 }
@@ -433,6 +441,7 @@ void EventLoop::Cycle(int wait) {
   }
   WriteLog();
   MeasureRound();
+  KeepSlicesShort(server_.persistence().at_work());
   if (first) Balance();
 }
 
@@ -596,7 +605,7 @@ void EventLoop::MeasureRound() {
   uint64_t nanos = wall;
   unmeasured_nanos += wall;
   if (unmeasured_nanos > 1000000) {
-    const uint64_t cpu = ThreadCpuNanos();
+    const uint64_t cpu = base::ThreadCpuNanos();
     nanos = std::min(wall, cpu - last_cpu_nanos + waited);
     stats.loop_busy_nanos.Add(cpu - last_cpu_nanos);
     last_cpu_nanos = cpu;

@@ -115,7 +115,9 @@ void Persistence::Run() {
     figures_.activity = job.activity;
     figures_.activity_since_s = NowSeconds();
     lock.unlock();
+    at_work_.store(true, std::memory_order_relaxed);
     std::string reply = job.work();
+    at_work_.store(false, std::memory_order_relaxed);
     lock.lock();
     figures_.activity = Activity::kNone;
     Answer(job.waiter, std::move(reply));

@@ -3,11 +3,14 @@
 What is expected of Redis as well runs on both (`both`), so that it is known to be true of Redis.
 """
 
+import ctypes
 import os
+import platform
 import re
 import shutil
 import signal
 import socket
+import struct
 import time
 
 import durability
@@ -16,7 +19,7 @@ from durability import (
     CHECK_AOF, CHECK_RDB, background_save, contents, durable, increments, log_base, log_files,
     passes, persistence, rewrite, same_contents, wait_idle,
 )
-from harness import SLOW, check, eq, test, until
+from harness import SLOW, Skip, check, eq, test, until
 
 YEAR_2100_MS = 4102444800000
 NO_SAVE = ("--save", "")
@@ -151,6 +154,41 @@ def who_ends_its_sending_gets_its_answers(context):
                 answers = b"".join(iter(lambda: sock.recv(65536), b""))
             expected = range(50 * number - 49, 50 * number + 1)
             eq(answers, b"".join(b":%d\r\n" % value for value in expected), policy)
+
+
+def loop_slices(server):
+    """The time slices of the event loops' threads in nanoseconds, as the kernel tells them."""
+    number = {"x86_64": 315, "aarch64": 275}.get(platform.machine())  # sched_getattr
+    if number is None:
+        raise Skip("the number of a system call is not known here")
+    found = set()
+    for thread in os.listdir("/proc/%d/task" % server.process.pid):
+        with open("/proc/%d/task/%s/comm" % (server.process.pid, thread), encoding="ascii") as file:
+            if not re.fullmatch("sava-[0-9]+", file.read().strip()):
+                continue
+        attributes = ctypes.create_string_buffer(48)
+        if ctypes.CDLL(None).syscall(number, int(thread), attributes, 48, 0) != 0:
+            raise Skip("the system does not tell")
+        found.add(struct.unpack("IIQiIQQQ", attributes.raw)[5])
+    return found
+
+
+@test()
+def loops_do_not_wait_for_the_slice_of_a_save(context):
+    """Where the system has slices (Linux 6.12): short ones while the keeper computes."""
+    context.sava_only("Redis has no such thread")
+    server = durable(context, *NO_SAVE, *NO_LOG, "--save-max-rate", "64kb")
+    usual = loop_slices(server)
+    if 0 in usual:
+        raise Skip("this system has no slices")
+    check(min(usual) > 100_000, "slices of %s ns" % usual)
+    server.call("SET", "large", os.urandom(1 << 20))
+    server.call("BGSAVE")
+    until(lambda: loop_slices(server) == {100_000}, what="short slices during a save")
+    eq(persistence(server)["rdb_bgsave_in_progress"], "1")
+    server.call("FLUSHALL")  # gives it up
+    wait_idle(server)
+    until(lambda: loop_slices(server) == usual, what="the usual slices after it")
 
 
 @test()

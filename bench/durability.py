@@ -67,7 +67,7 @@ def paced_save(session, server, folder, keys, rate=0):
         time.sleep(settle)
         begin = time.monotonic()
         watch_idle(server, quiet)
-        done = save(server)
+        done = save(server, children=rate > 0)
     before, during = client.latencies([(begin, done.begin), (done.begin, done.end)])
     load = others.result
     if rate and load["commands"] < 0.9 * rate * load["seconds"]:
@@ -85,10 +85,14 @@ def paced_figures(rounds):
     def together(which):
         return percentile([x for paced in rounds for x in getattr(paced, which).took], 99)
 
+    def from_due(latencies):
+        return percentile([sum(pair) for pair in zip(latencies.took, latencies.late)], 99)
+
     before, during = p99("took", "before"), p99("took", "during")
     return {"ratios": [b / a for a, b in zip(before, during)],
             "before": statistics.median(before), "during": statistics.median(during),
             "together": together("during") / together("before"),
+            "due_ratios": [from_due(paced.during) / from_due(paced.before) for paced in rounds],
             "longest": max(x for paced in rounds for x in paced.during.took),
             "late_before": statistics.median(p99("late", "before")),
             "late_during": statistics.median(p99("late", "during"))}
@@ -97,8 +101,11 @@ def paced_figures(rounds):
 def latency_row(name, pairs, bar, note):
     """How much the p99 grows by a save."""
     ours, theirs = (paced_figures([pair[side] for pair in pairs]) for side in (0, 1))
+    for figures in (ours, theirs):
+        figures["due"] = statistics.median(figures["due_ratios"])
     text = ("{before:.2f} → {during:.2f} ms, all rounds together {together:.2f} ×, "
-            "longest {longest:.1f}, the load late by {late_before:.2f} → {late_during:.2f}")
+            "longest {longest:.1f}, the load late by {late_before:.2f} → {late_during:.2f}, "
+            "with that {due:.2f} ×")
     return value_row(
         name, statistics.median(ours["ratios"]), "× without", bar,
         statistics.median(theirs["ratios"]),

@@ -157,8 +157,8 @@ def tool(session, name):
 
 @dataclasses.dataclass
 class Latencies:
-    """Milliseconds from the sending of each command until its answer, and by which the load, not
-    the server, was late in sending it."""
+    """Milliseconds from the sending of each command until its answer was read, and by which the
+    load, which had no processor, was late in sending it."""
 
     took: list
     late: list
@@ -221,10 +221,10 @@ def percentile(values, percent):
 class MemoryWatch(threading.Thread):
     """Reads a server's memory until stopped; `peak` is the most it was, children included."""
 
-    def __init__(self, server):
+    def __init__(self, server, children=True):
         super().__init__(daemon=True)
         self.pid = server.pid
-        self.forks = server.is_stock
+        self.forks = server.is_stock and children
         self.peak = 0
         self.ended = threading.Event()
 
@@ -273,7 +273,7 @@ def inode(path):
 
 def watch_idle(server, seconds):
     """Watches a server as `save` does, without a save: watching takes some of the processor too."""
-    watch = MemoryWatch(server)
+    watch = MemoryWatch(server, children=False)
     watch.start()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -282,11 +282,12 @@ def watch_idle(server, seconds):
     watch.stop()
 
 
-def save(server):
-    """BGSAVE until the new file is in place."""
+def save(server, children=True):
+    """BGSAVE until the new file is in place. Without `children` their memory is not added up, which
+    is work that others may wait for."""
     old = inode(server.dump)
     rss = server.rss()
-    watch = MemoryWatch(server)
+    watch = MemoryWatch(server, children)
     with server.connect() as connection:
         watch.start()
         begin = time.monotonic()

@@ -11,9 +11,9 @@
 // and is sent then whether others are answered or not, so that a server that stands still delays
 // all that is sent meanwhile. Without, each connection sends `pipeline` commands when all are
 // answered. --samples writes one line for each command answered: nanoseconds of the monotonic clock
-// at which it was due; nanoseconds from its sending until its answer; nanoseconds by which it was
-// sent late, because this program, not the server, did not get a processor in time. Prints one line
-// of JSON: commands, seconds, cpu_seconds.
+// at which it was due; nanoseconds from its sending until its answer was read; nanoseconds by which
+// it was sent late, because this program did not get a processor in time. Prints one line of JSON:
+// commands, seconds, cpu_seconds.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>

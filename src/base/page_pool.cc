@@ -83,7 +83,7 @@ void PagePool::FreeRegion(char* base) {
 void PagePool::AddRegion() {
   const bool large = regions_.size() >= kSmallRegions;
   const bool ready = large && !ready_.empty();
-  const bool huge = large && trial_.huge();
+  const bool huge = large && trial_.huge_at_once();
   char* const base = ready ? ready_.back() : NewRegion(huge);
   try {
     open_.insert(base);

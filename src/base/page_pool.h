@@ -9,8 +9,8 @@
 //
 // The first touch of a huge page takes a fraction of a millisecond, and several where a virtual
 // machine gets its memory only then. So while the pool grows a helper makes regions ready ahead of
-// the need, if there is one (set_helper); else whoever touches a region first waits. Where that
-// takes far longer than the small pages of a region do, regions have small pages (HugePageTrial).
+// the need, if there is one (set_helper); else whoever touches a region first waits. Where the
+// helper sees that it takes more than 10 ms, regions have small pages (HugePageTrial).
 //
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a call.
@@ -32,19 +32,20 @@
 
 namespace sava::base {
 
-// Whether the next region is to be a huge page. The host of a virtual machine may give memory 4 KB
-// by 4 KB, and to huge pages at a fifteenth of the speed at which small ones are had (33 ms a
-// region against 1.5 ms, seen where free memory goes back to the host in large pieces): after two
-// such touches in a row regions have small pages for a while, and each time it is tried again in
-// vain for twice as long.
+// Whether the next region is to be a huge page. Where the host of a virtual machine takes free
+// memory back in large pieces, huge pages were seen to take 21 to 34 ms each, small ones 1 to 2 ms
+// for a whole region: after two slow touches in a row regions have small pages, for good, and each
+// time a huge one is tried again in vain for twice as many regions.
 class HugePageTrial {
  public:
   static constexpr uint64_t kSlowNanos = 10'000'000;  // 0.2 to 5 ms are usual
   static constexpr size_t kFirstPause = 64;           // regions
   static constexpr size_t kLongestPause = 4096;
 
+  // For who touches it ahead of the need, and for who needs it at once: that one does not try.
   bool huge() const { return left_ == 0; }
-  // A region was made as huge() says; a huge one was touched on this much of a processor.
+  bool huge_at_once() const { return left_ == 0 && !slow_; }
+  // A small region was made; a huge one was touched with this much of a processor's time.
   void MadeSmall() { left_ -= left_ > 0 ? 1 : 0; }
   void Touched(uint64_t nanos) {
     if (nanos <= kSlowNanos) {

@@ -127,7 +127,7 @@ class Persistence {
   void GoOn() { giving_up_.store(false); }
 
   Figures figures() const;
-  // Whether the keeper computes beside the loops: a save, a rewrite, a reload.
+  // Whether the keeper has something to do beside the loops: a save, a rewrite, a reload.
   bool at_work() const { return at_work_.load(std::memory_order_relaxed); }
   // Inside the gate.
   journal::AofLog* log() const { return log_.get(); }

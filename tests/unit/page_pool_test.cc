@@ -109,6 +109,7 @@ TEST(HugePageTrial, SlowTouchesMakeSmallPagesForAWhile) {
   };
   trial.Touched(kSlow);
   EXPECT_TRUE(trial.huge()) << "one slow touch may be chance";
+  EXPECT_FALSE(trial.huge_at_once());
   trial.Touched(HugePageTrial::kSlowNanos);
   trial.Touched(kSlow);
   EXPECT_TRUE(trial.huge());
@@ -121,7 +122,9 @@ TEST(HugePageTrial, SlowTouchesMakeSmallPagesForAWhile) {
     EXPECT_LE(small(), HugePageTrial::kLongestPause);
   }
   // A quick one, and all is as at the beginning.
+  EXPECT_FALSE(trial.huge_at_once());
   trial.Touched(1000);
+  EXPECT_TRUE(trial.huge_at_once());
   trial.Touched(kSlow);
   EXPECT_TRUE(trial.huge());
   trial.Touched(kSlow);

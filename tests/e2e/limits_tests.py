@@ -158,6 +158,23 @@ def bulk_length_limit(context):
         context.same(actual, expected, "step %d" % number)
 
 
+@test(timeout=300)
+def keys_and_values_of_512_mb(context):
+    """Document S3: keys and values have up to 512 MB. Takes 2 GB, so only with --long."""
+    if not context.options.long:
+        raise Skip("512 MB only with --long")
+    server = context.start("--save", "", "--appendonly", "no")
+    client = context.client(server)
+    size = 512 * 1024 * 1024
+    eq(client.call("SET", "value", b"v" * size), resp.OK, "a value of 512 MB")
+    eq(client.call("STRLEN", "value"), size)
+    eq(client.call("GETRANGE", "value", str(size - 2), "-1"), b"vv")
+    check(resp.is_error(client.call("APPEND", "value", "v")), "one byte more is refused")
+    eq(client.call("DEL", "value"), 1)
+    eq(client.call("SET", b"k" * size, "1"), resp.OK, "a key of 512 MB")
+    eq(client.call("GET", b"k" * size), b"1")
+
+
 @test(timeout=60)
 def query_buffer_limit(context):
     """A request that never ends is cut off; nobody else notices."""

@@ -48,6 +48,7 @@ MODULES = [
     "hash_tests",
     "blocking_tests",
     "examples_tests",
+    "documentation_tests",
     "stream_type_tests",
     "expiry_tests",
     "pubsub_tests",

@@ -38,10 +38,4 @@ double TicksPerMicro() {
   return rate;
 }
 
-uint64_t ThreadCpuNanos() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 }  // namespace sava::base

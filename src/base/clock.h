@@ -45,7 +45,16 @@ inline uint64_t Ticks() {
 // Calibrated once, at first use.
 double TicksPerMicro();
 
-// What the calling thread has had of a processor.
-uint64_t ThreadCpuNanos();
+// How long work may go on before others get their turn: a millisecond unless it says otherwise,
+// from when it is made.
+class Budget {
+ public:
+  explicit Budget(int64_t micros = 1000)
+      : end_(Ticks() + static_cast<uint64_t>(static_cast<double>(micros) * TicksPerMicro())) {}
+  bool spent(uint64_t now = Ticks()) const { return now > end_; }
+
+ private:
+  uint64_t end_;
+};
 
 }  // namespace sava::base

@@ -83,8 +83,7 @@ void PagePool::FreeRegion(char* base) {
 void PagePool::AddRegion() {
   const bool large = regions_.size() >= kSmallRegions;
   const bool ready = large && !ready_.empty();
-  const bool huge = large && trial_.huge_at_once();
-  char* const base = ready ? ready_.back() : NewRegion(huge);
+  char* const base = ready ? ready_.back() : NewRegion(large);
   try {
     open_.insert(base);
     rows_.emplace(kPages, base);
@@ -97,7 +96,7 @@ void PagePool::AddRegion() {
   }
   Region& region = regions_.find(base)->second;
   region.row = kPages;
-  if (ready || huge) {
+  if (large) {
     region.idle.fill(~uint64_t{0});
     region.idle_count = kPages;
   } else {
@@ -109,8 +108,7 @@ void PagePool::AddRegion() {
     ready_.pop_back();
     return;
   }
-  if (huge) idle_.fetch_add(kPages, std::memory_order_relaxed);
-  if (large && !huge) trial_.MadeSmall();
+  if (large) idle_.fetch_add(kPages, std::memory_order_relaxed);
   free_.fetch_add(kPages, std::memory_order_relaxed);
 }
 
@@ -137,23 +135,19 @@ std::function<void()> PagePool::WantsHelp() {
 void PagePool::Prepare() {
   std::unique_lock lock(mutex_);
   while (helper_ && ready_.size() < kReady) {
-    const bool huge = trial_.huge();
     lock.unlock();
     char* base = nullptr;
     try {
-      base = NewRegion(huge);
+      base = NewRegion(true);
     } catch (const std::bad_alloc&) {  // who needs a region will see
     }
-    const uint64_t start = cpu_();
     if (base != nullptr) {
       free_.fetch_add(kPages, std::memory_order_relaxed);
       for (size_t at = 0; at < kRegion; at += kPage) static_cast<volatile char*>(base)[at] = 0;
       idle_.fetch_add(kPages, std::memory_order_relaxed);
     }
-    const uint64_t took = cpu_() - start;
     lock.lock();
     if (base == nullptr) break;
-    huge ? trial_.Touched(took) : trial_.MadeSmall();
     ready_.push_back(base);  // room for it was reserved
   }
   preparing_ = false;

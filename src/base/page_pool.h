@@ -9,14 +9,12 @@
 //
 // The first touch of a huge page takes a fraction of a millisecond, and several where a virtual
 // machine gets its memory only then. So while the pool grows a helper makes regions ready ahead of
-// the need, if there is one (set_helper); else whoever touches a region first waits. Where the
-// helper sees that it takes more than 10 ms, regions have small pages (HugePageTrial).
+// the need, if there is one (set_helper); else whoever touches a region first waits.
 //
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a call.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -28,42 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-
 namespace sava::base {
-
-// Whether the next region is to be a huge page. Where the host of a virtual machine takes free
-// memory back in large pieces, huge pages were seen to take 21 to 34 ms each, small ones 1 to 2 ms
-// for a whole region: after two slow touches in a row regions have small pages, for good, and each
-// time a huge one is tried again in vain for twice as many regions.
-class HugePageTrial {
- public:
-  static constexpr uint64_t kSlowNanos = 10'000'000;  // 0.2 to 5 ms are usual
-  static constexpr size_t kFirstPause = 64;           // regions
-  static constexpr size_t kLongestPause = 4096;
-
-  // For who touches it ahead of the need, and for who needs it at once: that one does not try.
-  bool huge() const { return left_ == 0; }
-  bool huge_at_once() const { return left_ == 0 && !slow_; }
-  // A small region was made; a huge one was touched with this much of a processor's time.
-  void MadeSmall() { left_ -= left_ > 0 ? 1 : 0; }
-  void Touched(uint64_t nanos) {
-    if (nanos <= kSlowNanos) {
-      slow_ = false;
-      pause_ = 0;
-    } else if (!std::exchange(slow_, true)) {
-      return;
-    } else {
-      pause_ = std::clamp(pause_ * 2, kFirstPause, kLongestPause);
-      left_ = pause_;
-    }
-  }
-
- private:
-  bool slow_ = false;  // the last touch
-  size_t pause_ = 0;   // the last one, of vain trials
-  size_t left_ = 0;    // of it
-};
 
 class PagePool {
  public:
@@ -73,9 +36,7 @@ class PagePool {
   static constexpr size_t kSmallRegions = 8;
   static constexpr size_t kReady = 2;
 
-  using Nanos = uint64_t (*)();
-  // `cpu`: what the calling thread has had of a processor.
-  explicit PagePool(Nanos cpu = ThreadCpuNanos) : cpu_(cpu) {}
+  PagePool() = default;
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
   // Pages that were not freed go with it.
@@ -135,9 +96,7 @@ class PagePool {
   // another such region is kept, or all of it was given back.
   void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
 
-  const Nanos cpu_;
   std::mutex mutex_;  // all below; the counts are read without it
-  HugePageTrial trial_;
   std::map<char*, Region> regions_;
   std::set<char*> open_;                     // regions with a free page
   std::set<std::pair<size_t, char*>> rows_;  // all regions, by Region::row

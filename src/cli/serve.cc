@@ -177,7 +177,6 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
     spdlog::shutdown();
     _exit(loaded ? 0 : 1);  // nothing was changed: there is nothing to be put in order
   }
-  server::ForgetStartupCode();
   spdlog::info("Ready to accept connections");
   TellSupervisor(supervised);
   const int code = server.Wait();

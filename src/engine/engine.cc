@@ -21,7 +21,6 @@ namespace {
 // A stripe held longer than this by someone else: the connection waits, the loop goes on.
 constexpr int64_t kLockPatienceMicros = 50;
 // Slow commands one behind the other: after so long other connections get their turn.
-constexpr int64_t kBatchMicros = 1000;
 // Requests whose elements are fetched together.
 constexpr size_t kLocksAhead = 1;
 constexpr size_t kLookAhead = 16;
@@ -72,8 +71,7 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
       snapshot_(&keyspace_, options.lanes),
       journal_(options.lanes + 1),
       limiter_(table),
-      nanos_per_tick_(1000.0 / base::TicksPerMicro()),
-      batch_ticks_(static_cast<int64_t>(kBatchMicros * base::TicksPerMicro())) {
+      nanos_per_tick_(1000.0 / base::TicksPerMicro()) {
   std::vector<Mailbox*> mailboxes;
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
@@ -92,30 +90,7 @@ Engine::~Engine() {
 
 // ---- gate and locks ----
 
-namespace {
-
-// Adds the time of a wait that could not be avoided to the lane's account.
-template <typename Work>
-auto Timed(Lane& lane, double nanos_per_tick, const Work& work) {
-  const uint64_t start = base::Ticks();
-  const auto result = work();
-  lane.waited_nanos +=
-      static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick);
-  return result;
-}
-
-}  // namespace
-
-void Engine::EnterGate(Lane& lane) {
-  if (!keyspace_.gate().wanted()) {
-    keyspace_.gate().Enter(lane.index);
-    return;
-  }
-  Timed(lane, nanos_per_tick_, [&] {
-    keyspace_.gate().Enter(lane.index);
-    return true;
-  });
-}
+void Engine::EnterGate(Lane& lane) { keyspace_.gate().Enter(lane.index); }
 
 // Lets whoever wants to close the gate do so.
 void Engine::StepAside(Lane& lane) {
@@ -128,6 +103,7 @@ void Engine::StepAside(Lane& lane) {
 
 void Engine::BeginRound(Lane& lane) {
   EnterGate(lane);
+  lane.round = base::Budget();
   lane.inside = lane.in_round = true;
 }
 
@@ -181,10 +157,8 @@ void Engine::ReleaseHeld(Lane& lane) {
 void Engine::CloseGate(Lane& lane) {
   ReleaseHeld(lane);
   if (lane.inside) keyspace_.gate().Leave(lane.index);
-  Timed(lane, nanos_per_tick_, [&] {
-    keyspace_.gate().Close();
-    return true;
-  });
+  keyspace_.gate().Close();
+  lane.last_ticks = base::Ticks();
   lane.exclusive = true;
   // It may see what any stripe has.
   if (journal_.enabled()) lane.seen = std::max(lane.seen, journal_.next_ticket() - 1);
@@ -226,7 +200,8 @@ bool Engine::Lock(Lane& lane, const LockSet& set) {
       keyspace::Stripe& stripe =
           keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits)));
       if (stripe.TryLock(&lane.seen)) continue;
-      Timed(lane, nanos_per_tick_, [&] { return stripe.Lock(&lane.seen), true; });
+      stripe.Lock(&lane.seen);
+      lane.last_ticks = base::Ticks();
     }
   }
   return true;
@@ -374,7 +349,7 @@ bool Engine::NeedsHeld(const Lane& lane, const Request& request) {
 }
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
-  const uint64_t start = base::Ticks();
+  const base::Budget budget;
   size_t looked = 0;  // how far LookAhead has come
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
@@ -390,7 +365,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (i > 0 && static_cast<int64_t>(lane.last_ticks - start) > batch_ticks_) [[unlikely]] {
+    if (i > 0 && budget.spent(lane.last_ticks)) [[unlikely]] {
       Yield(lane, client);
       request.outcome = Request::Outcome::kRefused;
       continue;
@@ -452,7 +427,6 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   }
   EngineContext& context = *lane.context;
   if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
-  const uint64_t waited_before = lane.waited_nanos;
   const bool nested = lane.exclusive;  // a log is replayed while nobody else is inside
   bool locked = true;
   if (nested) {
@@ -473,7 +447,6 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     context.DropPrebuilt();
     return false;
   }
-  if (lane.waited_nanos != waited_before) lane.last_ticks = base::Ticks();
   Call(lane, client, *command, request.args, hashes);
   ServeReady(lane);
   if (!nested) Unlock(lane, set);
@@ -984,14 +957,13 @@ bool Engine::Upkeep(Lane& lane) {
     if (lane.index == 0) limiter_.Prune(lane.now_ms);
   }
   // A visit to every stripe that belongs to this lane, unless that takes too long at once.
-  const uint64_t start = base::Ticks();
-  const auto limit = static_cast<uint64_t>(500 * base::TicksPerMicro());
+  const base::Budget budget(500);
   bool more = false;
   for (size_t visited = 0; visited < Keyspace::kStripes; ++visited) {
     const size_t stripe = lane.upkeep_stripe;
     lane.upkeep_stripe = (lane.upkeep_stripe + 1) % Keyspace::kStripes;
     if (stripe % lanes_.size() == lane.index) more = UpkeepStripe(lane, stripe) || more;
-    if (base::Ticks() - start > limit || keyspace_.gate().wanted()) {
+    if (budget.spent() || keyspace_.gate().wanted()) {
       more = true;
       break;
     }

@@ -91,6 +91,7 @@ struct Lane {
   int held_stripe = -1;          // locked, kept for the next command
   bool inside = false;           // of the gate
   bool in_round = false;         // and stays there between batches
+  base::Budget round;            // of the round
   bool exclusive = false;        // this lane holds the gate closed
   bool over_memory = false;      // eviction could not make room for this batch
   bool journal_full = false;     // writers are to wait until the log has caught up
@@ -101,7 +102,6 @@ struct Lane {
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
   uint64_t last_ticks = 0;
-  uint64_t waited_nanos = 0;  // for locks and the gate, since the loop last looked
   // Upkeep.
   size_t upkeep_stripe = 0;
   int64_t next_upkeep_ms = 0;
@@ -394,7 +394,6 @@ class Engine {
   std::atomic<bool> active_expire_{true};
   std::atomic<bool> skip_checksums_{false};
   const double nanos_per_tick_;
-  const int64_t batch_ticks_;  // a batch that takes longer leaves the rest to the next round
 };
 
 // The rows of the engine's own families.

@@ -117,10 +117,6 @@ void AofLog::Pause() {
   Tell();
 }
 
-std::chrono::microseconds AofLog::Patience() const {
-  return std::chrono::microseconds{policy_.load() == Policy::kAlways ? sync_micros_.load() : 0};
-}
-
 // ---- writing ----
 
 void AofLog::Step() {
@@ -277,7 +273,6 @@ bool AofLog::SyncFile(Increment& increment, uint64_t ticket, uint64_t size) {
   const base::Status status = increment.file->Sync();
   syncing_ = false;
   const int64_t took = Micros() - began;
-  sync_micros_ = took;
   if (sync_began_.exchange(0) != 0 && took > kDelayedMicros) delayed_syncs_.fetch_add(1);
   if (!status) {
     Broken(increment, status.error());
@@ -338,7 +333,6 @@ bool AofLog::SyncByRing() {
     }
     if (!put || !put.value()) return false;
     const int64_t took = Micros() - began;
-    sync_micros_ = took;
     ring_is_quick_ = took < kQuickMicros;
     ring_syncs_.fetch_add(1);
     since_ring_.clear();

@@ -141,7 +141,6 @@ class AofLog final : public Sink {
   // REQUIRES: within a run, after which a Pause follows before there is much more.
   void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
   void Pause() override;
-  std::chrono::microseconds Patience() const override;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -257,7 +256,6 @@ class AofLog final : public Sink {
   std::atomic<uint64_t> delayed_syncs_{0};
   std::atomic<uint64_t> ring_syncs_{0};
   std::atomic<bool> ring_is_quick_{false};  // and nobody is at it
-  std::atomic<int64_t> sync_micros_{0};     // of the last sync
   std::atomic<bool> syncing_{false};
   std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;

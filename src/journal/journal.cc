@@ -24,12 +24,10 @@ constexpr int kLooks = 32;
 constexpr uint64_t kNone = UINT64_MAX;  // no ticket
 // The sink gets its Pause after so much even when there is more.
 constexpr size_t kRunBytes = 1 << 20;
-// Of one turn of the journal's thread.
-constexpr size_t kGoodTurn = 512 << 10;
-constexpr std::chrono::microseconds kShortNap{1000};
-constexpr std::chrono::microseconds kLongNap{10'000};
+// Of the journal's thread, unless it is nudged: after it found records, and after it found none.
+constexpr std::chrono::milliseconds kShortNap{1};
+constexpr std::chrono::milliseconds kLongNap{10};
 constexpr std::chrono::milliseconds kLongestWithoutPause{100};
-constexpr std::chrono::microseconds kLongestPatience{1000};
 }  // namespace
 
 // Written by one thread up to `filled` records, read by the merging thread. Effects stand from the
@@ -76,7 +74,6 @@ struct Journal::Lane {
   alignas(64) std::atomic<uint64_t> clock{0};
   Chunk* write;                       // the writer's
   std::atomic<uint64_t> appended{0};  // bytes, by the writer
-  std::atomic<uint64_t> records{0};   // by the writer
   uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
   alignas(64) Chunk* read;            // the merger's
   size_t record = 0;                  // the merger's, in read
@@ -165,8 +162,6 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
   *header = {ticket, is_long ? Chunk::kLong : static_cast<uint32_t>(effects.size()), groups};
   chunk->used += size;
   chunk->filled.store(record + 1, std::memory_order_release);
-  // Counted before it can be delivered.
-  lane.records.store(lane.records.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   lane.clock.store(ticket << 1, std::memory_order_release);
   // Who merged the chunk's last use has these lines: the next record's are asked for back early.
   base::PrefetchForWrite(header - 8);
@@ -190,12 +185,6 @@ uint64_t Journal::Cut() {
   const uint64_t last = LastTicket();
   floor_.store(last, std::memory_order_relaxed);
   return last + 1;
-}
-
-uint64_t Journal::AppendedRecords() const {
-  uint64_t records = 0;
-  for (const auto& lane : lanes_) records += lane->records.load(std::memory_order_acquire);
-  return records;
 }
 
 bool Journal::Full(size_t lane_index) {
@@ -236,7 +225,6 @@ uint64_t Journal::Complete() {
     }
     if ((clock & kOnItsWay) != 0) complete = std::min(complete, (clock >> 1) - 1);
   }
-  awaits_record_ = complete < last;
   return complete;
 }
 
@@ -277,7 +265,6 @@ size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
     lane.position += all;
     bytes += all + sizeof(Header);
     ++lane.record;
-    ++delivered_;
     *head = Head(lane);
   }
   return bytes;
@@ -343,91 +330,45 @@ bool Journal::MergeHere() {
   return merged;
 }
 
-// One turn of the journal's thread; kMore: the next is to follow at once, or after `*gather`, in
-// which more records may come. *coming: a record is on its way and will be there soon.
-Journal::Found Journal::MergeTurn(bool nudged, bool stop, size_t* taken, bool* coming,
-                                  std::chrono::microseconds* gather) {
+// One turn of the journal's thread. kMore: the next follows at once.
+Journal::Found Journal::MergeTurn(bool nudged, bool stop) {
   const std::lock_guard lock(merge_mutex_);
-  const size_t bytes = *taken = MergeAvailable();
-  *coming = awaits_record_;
+  const size_t bytes = MergeAvailable();
   const bool any = bytes != 0 || merged_.load(std::memory_order_relaxed) != paused_at_;
-  if (any && !stop && bytes < kRunBytes && (*gather = GatherFor()).count() > 0) return Found::kMore;
   if (any || nudged || Clock::now() - last_pause_ >= kLongestWithoutPause) Pause();
   if (!any) return Found::kNothing;
-  const bool more = stop || bytes >= kRunBytes;
-  return more ? Found::kMore : Found::kSome;
+  return stop || bytes >= kRunBytes ? Found::kMore : Found::kSome;
 }
 
 void Journal::Merge() {
-  std::chrono::microseconds nap = kShortNap;
-  // Records that nobody waits for are taken many at a time: each turn takes a core from a writer,
-  // who may hold a lock, and moves lines of memory.
-  std::chrono::microseconds rest = kShortNap;
   while (true) {
     const bool stop = stopping_.load(std::memory_order_acquire);
     const bool missed = missed_.exchange(false);
     const bool nudged = nudged_.exchange(false) || missed;
-    std::chrono::microseconds gather{0};
-    size_t bytes = 0;
-    bool coming = false;
-    const Found found = MergeTurn(nudged, stop, &bytes, &coming, &gather);
-    if (gather.count() > 0) {
-      Sleep(gather);
-      awaited_.store(0);
-    } else if (found == Found::kNothing) {
-      if (stop) return;
-      Sleep(coming ? kShortNap / 10 : nap);
-      nap = std::min(nap * 2, kLongNap);
-      continue;
-    } else if (found == Found::kSome) {
-      if (bytes < kGoodTurn / 2) rest = std::min(rest * 2, kLongNap);
-      if (bytes > kGoodTurn) rest = std::max(rest / 2, kShortNap);
-      Sleep(coming ? kShortNap / 10 : rest);
-    }
-    nap = kShortNap;
+    const Found found = MergeTurn(nudged, stop);
+    if (found == Found::kMore) continue;
+    if (stop) return;
+    Sleep(found == Found::kSome ? kShortNap : kLongNap);
   }
 }
 
 void Journal::Pause() {
-  const uint64_t before = std::exchange(paused_after_, delivered_);
   paused_at_ = merged_.load(std::memory_order_relaxed);
   sink_->Pause();
   last_pause_ = Clock::now();
-  outstanding_ = std::max(AppendedRecords() - before, outstanding_ - (outstanding_ + 7) / 8);
 }
 
-// Group commit: writers that wait for one Pause come back at about the same time. With half of
-// them in a Pause the other half can work; with fewer, most of the time goes to the disk. How long
-// to wait for them, in which case there is more to merge then.
-std::chrono::microseconds Journal::GatherFor() {
-  constexpr std::chrono::microseconds kNot{0};
-  const uint64_t goal = paused_after_ + outstanding_ / 2;
-  if (AppendedRecords() >= goal) return kNot;
-  const std::chrono::microseconds patience = std::min(sink_->Patience(), kLongestPatience);
-  const auto left =
-      std::chrono::duration_cast<std::chrono::microseconds>(last_pause_ + patience - Clock::now());
-  if (left <= kNot) return kNot;
-  awaited_.store(goal);
-  return left;
-}
-
-// Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does. While it
-// gathers, nudges are left for later: that is over within kLongestPatience.
+// Either Nudge sees that this thread sleeps, or this thread sees the nudge before it does.
 void Journal::Sleep(std::chrono::microseconds nap) {
   std::unique_lock lock(sleep_mutex_);
   sleeping_.store(true);
-  sleep_.wait_for(lock, nap, [this] {
-    const uint64_t awaited = awaited_.load();
-    return awaited != 0 ? AppendedRecords() >= awaited : nudged_.load() || missed_.load();
-  });
+  sleep_.wait_for(lock, nap, [this] { return nudged_.load() || missed_.load(); });
   sleeping_.store(false);
 }
 
 void Journal::Nudge() {
   const bool again = nudged_.exchange(true);
-  if (!sleeping_.load()) return;
-  const uint64_t awaited = awaited_.load();
-  if (awaited != 0 ? AppendedRecords() < awaited : again) return;
+  if (again || !sleeping_.load()) return;
   const std::lock_guard lock(sleep_mutex_);
   sleep_.notify_one();
 }

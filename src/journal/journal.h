@@ -44,9 +44,6 @@ class Sink {
   // Everything available has been delivered, or a good deal of it: a moment to write. Also called
   // after a Nudge, and about every 100 ms when nothing comes.
   virtual void Pause() {}
-  // How long a Pause that others wait for takes; 0 when nobody does. So long at most the next one
-  // is put off for more records to share it.
-  virtual std::chrono::microseconds Patience() const { return std::chrono::microseconds{0}; }
 };
 
 class Journal {
@@ -91,19 +88,16 @@ class Journal {
 
   void Merge();
   enum class Found : uint8_t { kNothing, kSome, kMore };
-  Found MergeTurn(bool nudged, bool stop, size_t* taken, bool* coming,
-                  std::chrono::microseconds* gather);
+  Found MergeTurn(bool nudged, bool stop);
   // ---- merge_mutex_ is held ----
   size_t MergeAvailable();
   size_t MergeRun(Lane& lane, uint64_t last, uint64_t* head);
   uint64_t Complete();
   static uint64_t Head(Lane& lane);
   void Pause();
-  std::chrono::microseconds GatherFor();
   // ---- it is not ----
   void Sleep(std::chrono::microseconds nap);
   uint64_t LastTicket() const;
-  uint64_t AppendedRecords() const;
 
   std::vector<std::unique_ptr<Lane>> lanes_;
   // Read by all, seldom written.
@@ -114,15 +108,10 @@ class Journal {
   std::atomic<bool> nudged_{false};
   std::atomic<bool> missed_{false};  // somebody found another thread merging
   std::atomic<bool> sleeping_{false};
-  std::atomic<uint64_t> awaited_{0};  // no nudge wakes the merger before so many were appended
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;
-  std::mutex merge_mutex_;      // one thread merges; all below but thread_
-  bool awaits_record_ = false;  // one that others wait for was on its way when last looked
-  uint64_t delivered_ = 0;      // records
-  uint64_t paused_after_ = 0;   // so many of them had their Pause
-  uint64_t paused_at_ = 0;      // every ticket below it had
-  uint64_t outstanding_ = 0;  // records that waited for a Pause at the end of recent ones, at most
+  std::mutex merge_mutex_;       // one thread merges; all below but thread_
+  uint64_t paused_at_ = 0;       // every ticket below it had its Pause
   std::vector<uint64_t> heads_;  // scratch: the next ticket of each lane
   std::vector<size_t> taken_;    // scratch: bytes of each
   std::chrono::steady_clock::time_point last_pause_{};

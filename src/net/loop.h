@@ -42,10 +42,6 @@ class Loop {
 
   // One round, after waiting so many milliseconds at most; 0: only looking.
   void Turn(int wait);
-  // The last round ended before all sources that were ready had been told.
-  bool cut_short() const { return next_ != 0; }
-  // Can be read when something is ready, so that another loop may wait for this one.
-  int fd() const { return epoll_; }
   // From any thread: makes the loop go round once; many calls may share one round.
   void Wake();
   void Stop();

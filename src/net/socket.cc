@@ -51,27 +51,6 @@ bool IsLoopback(const sockaddr_storage& address) {
   return false;
 }
 
-// How a socket of this machine avoids congestion unless it is told otherwise.
-const std::string& SystemCongestion() {
-  static const std::string name = [] {
-    char text[32] = {};
-    socklen_t length = sizeof text - 1;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, text, &length) != 0) text[0] = 0;
-    if (fd >= 0) close(fd);
-    return std::string(text);
-  }();
-  return name;
-}
-
-// Where the system's way is BBR, listeners use the plainest one, which every kernel has, and pass
-// it on to what they accept: within the machine nothing is congested, and BBR's pacing costs some
-// percent of the server's time. Connections from elsewhere get the system's way back.
-void SetCongestion(int fd, const std::string& name) {
-  if (!SystemCongestion().starts_with("bbr")) return;
-  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size()));
-}
-
 }  // namespace
 
 base::Result<int> ListenTcp(const std::string& address, int port, int backlog) {
@@ -94,7 +73,6 @@ base::Result<int> ListenTcp(const std::string& address, int port, int backlog) {
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (list->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  SetCongestion(fd, "reno");
   const int bound = bind(fd, list->ai_addr, list->ai_addrlen);
   freeaddrinfo(list);
   if (bound != 0) return Fail(fd, fmt::format("bind {}:{}", address, port));
@@ -142,7 +120,6 @@ Accepted Accept(int listener, int* error) {
     result.self = result.peer;
   } else {
     result.local = IsLoopback(peer);
-    if (!result.local) SetCongestion(result.fd, SystemCongestion());
     result.peer = Text(peer);
     result.self = Text(self);
   }

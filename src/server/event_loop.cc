@@ -8,10 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
-#include "base/time_slice.h"
 #include "server/persistence.h"
 #include "server/server.h"
 
@@ -23,25 +21,7 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
-// A thread that is invited waits so long until it is admitted before it does a round itself.
-constexpr std::chrono::milliseconds kRest{5};
-
-// While the keeper computes beside the loops, which wake for a moment again and again.
-constexpr uint64_t kShortSliceNanos = 100'000;
-
-thread_local bool short_slices = false;
-thread_local const EventLoop* log_writer = nullptr;  // who writes the log on this thread now
-thread_local uint64_t last_cpu_nanos = 0;            // of this thread
-thread_local uint64_t unmeasured_nanos = 0;
-
-// Has no effect on who computes all the time, so the keeper gets its share. Not wanted otherwise:
-// loops that take the processor from their clients at once find less to do each time they wake.
-void KeepSlicesShort(bool wanted) {
-  if (wanted == short_slices) [[likely]]
-    return;
-  short_slices = wanted;
-  base::SetTimeSlice(wanted ? kShortSliceNanos : 0);
-}
+thread_local const EventLoop* log_writer = nullptr;  // the loop that writes the log on this thread
 
 // Cuts the vectors off after so many bytes; how many are left.
 size_t Limit(iovec* vectors, size_t count, size_t bytes) {
@@ -78,17 +58,15 @@ EventLoop::~EventLoop() {
 void EventLoop::Start() {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
-    last_cpu_nanos = base::ThreadCpuNanos();
     Serve();
   });
 }
 
 void EventLoop::Stop() { loop_.Stop(); }
 
-// Who has just written the log looks next what is kept, for its guests too.
+// The loop that writes the log reads kept() itself afterwards and needs no wake-up.
 void EventLoop::WakeIfHolding() {
-  const EventLoop* const host = host_.load(std::memory_order_relaxed);
-  if (log_writer == (host == nullptr ? this : host)) return;
+  if (log_writer == this) return;
   if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
 }
 
@@ -238,38 +216,31 @@ void EventLoop::AwaitLog() {
   if (held_.empty()) awaits_log_.exchange(false, std::memory_order_acq_rel);
 }
 
-// Whether this loop is to write the log itself for what it holds. With `always` only when no other
-// thread runs rounds, whose records would have to wait for the next sync. REQUIRES: inside the
-// gate.
+// Whether this loop writes the log itself for what it holds. With `always` only when no other loop
+// has clients, whose records would have to wait for the next sync. REQUIRES: inside the gate.
 bool EventLoop::MayWriteLog() const {
   const journal::AofLog* const log = server_.persistence().barrier();
-  return log != nullptr && log->quick() && (!log->always() || Alone());
+  if (log == nullptr || !log->quick()) return false;
+  return !log->always() || std::ranges::all_of(server_.loops(), [this](const auto& loop) {
+    return loop.get() == this || loop->connection_count() == 0;
+  });
 }
 
-// Writes what the answers of this loop and its guests wait for, and lets them go: two threads that
-// wake each other would take longer. When another thread is at it, that one will tell. REQUIRES:
-// outside the gate, since a write may have to wait for the disk.
+// Writes what the answers of this loop wait for, and lets them go: two threads that wake each other
+// would take longer. When another thread is writing, that one wakes this loop. REQUIRES: outside
+// the gate, since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
-  bool wanted = std::exchange(writes_log_, false);
-  for (EventLoop* guest : guests_) wanted |= std::exchange(guest->writes_log_, false);
-  if (!wanted) return;
-  // Raised before: who merges instead may be done, and wake those who wait, before this loop does.
+  if (!std::exchange(writes_log_, false)) return;
+  // Raised before the merge: a thread that merges instead may finish, and wake the loops that wait,
+  // before this loop waits.
   awaits_log_.exchange(true, std::memory_order_acq_rel);
-  for (EventLoop* guest : guests_) guest->awaits_log_.exchange(true, std::memory_order_acq_rel);
-  const uint64_t start = base::Ticks();
   log_writer = this;
   const bool merged = engine_.journal().MergeHere();
   if (merged) server_.WakeHolders();
   log_writer = nullptr;
-  log_ticks_ += base::Ticks() - start;
   LetGo();
-  bool more = !held_.empty();
-  for (EventLoop* guest : guests_) {
-    guest->LetGo();
-    more |= !guest->held_.empty();
-  }
   // Another thread's record with an earlier ticket was on its way, or there is more since.
-  if (merged && more) engine_.journal().Nudge();
+  if (merged && !held_.empty()) engine_.journal().Nudge();
 }
 
 void EventLoop::LetGo() {
@@ -352,12 +323,12 @@ void EventLoop::DeliverMail() {
 // Clients that may go on: their kept input is looked at again.
 void EventLoop::Resume() {
   engine_.ResumeWaiting(lane_);
-  const uint64_t start = base::Ticks();
+  bool any = false;
   std::vector<Client*> later;  // the first in the next round
   for (Client* client : std::exchange(lane_.resumed, {})) {
     const auto it = owned_.find(client);
     if (it == owned_.end()) continue;
-    if (base::Ticks() - start <= round_limit_) {
+    if (!std::exchange(any, true) || !lane_.round.spent()) {
       it->second->Resume();
     } else if (!client->waiting()) {
       later.push_back(client);
@@ -402,46 +373,14 @@ void EventLoop::CheckDrain() {
   }
 }
 
-// ---- turns ----
+// ---- rounds of the loop's thread ----
 
-// The loop's thread.
 void EventLoop::Serve() {
-  std::unique_lock turn(turn_);
   while (!loop_.stopping()) {
-    if (invited_.load(std::memory_order_acquire)) {
-      resting_ = true;
-      back_.wait_for(turn, kRest, [this] {
-        return !invited_.load(std::memory_order_acquire) || loop_.stopping();
-      });
-      resting_ = false;
-      if (invited_.load(std::memory_order_acquire)) Cycle(0);
-    } else {
-      Cycle(WaitMillis());
-    }
+    loop_.Turn(WaitMillis());
+    WriteLog();
+    MeasureRound();
   }
-  if (lane_.index == 0) SendBack();
-}
-
-// A round after waiting so long at most, those of the guests, and what they have to write.
-void EventLoop::Cycle(int wait) {
-  const uint64_t wait_start = base::Ticks();
-  const bool first = lane_.index == 0 && server_.loop_count() > 1;
-  if (first && server_.loops().back()->invited_.load(std::memory_order_relaxed) && !Alone()) {
-    wait = std::min(wait, 1);  // until they are admitted
-  }
-  for (const EventLoop* guest : guests_) wait = std::min(wait, guest->WaitMillis());
-  loop_.Turn(wait);
-  idle_ticks_.store(idle_ticks_.load(std::memory_order_relaxed) + round_start_ - wait_start,
-                    std::memory_order_relaxed);
-  for (EventLoop* guest : guests_) {
-    guest->now_ms_ = now_ms_;
-    // A round that was cut short may not have come to the door.
-    if (guest->door_.Take() || loop_.cut_short() || guest->WaitMillis() == 0) guest->loop_.Turn(0);
-  }
-  WriteLog();
-  MeasureRound();
-  KeepSlicesShort(server_.persistence().at_work());
-  if (first) Balance();
 }
 
 int EventLoop::WaitMillis() const {
@@ -450,96 +389,13 @@ int EventLoop::WaitMillis() const {
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
 
-// ---- guests ----
-
-// Whether no other thread runs rounds.
-bool EventLoop::Alone() const {
-  const EventLoop* const host = host_.load(std::memory_order_relaxed);
-  return (host == nullptr ? this : host)->guests_.size() + 1 == server_.loop_count();
-}
-
-// Decides, now and then, whether the other loops are to be guests of this one.
-void EventLoop::Balance() {
-  const auto& loops = server_.loops();
-  const bool invited = loops.back()->invited_.load(std::memory_order_relaxed);
-  if (!waits_for_disk_) {
-    if (invited) SendBack();
-    policy_.Forget();
-    return;
-  }
-  if (invited && !Alone()) Admit();
-  if (!policy_.Due(Micros(base::Ticks()))) return;
-  const GuestPolicy::Verdict verdict = policy_.Judge(invited, Read(), loops.size());
-  if (verdict == GuestPolicy::Verdict::kStay) return;
-  const bool gather = verdict == GuestPolicy::Verdict::kGather;
-  gather ? Invite() : SendBack();
-  policy_.Watch(gather, Read());
-}
-
-uint64_t EventLoop::Micros(uint64_t ticks) const {
-  return static_cast<uint64_t>(static_cast<double>(ticks) * nanos_per_tick_ / 1000);
-}
-
-GuestPolicy::Reading EventLoop::Read() const {
-  uint64_t commands = 0;
-  for (const auto& loop : server_.loops()) commands += loop->lane_.stats.commands.get();
-  return {Micros(base::Ticks()), Micros(IdleTicks()), Micros(log_ticks_), commands};
-}
-
-// Of all threads that run rounds.
-uint64_t EventLoop::IdleTicks() const {
-  uint64_t idle = idle_ticks_.load(std::memory_order_relaxed);
-  for (const auto& loop : server_.loops()) {
-    if (loop.get() == this || loop->invited_.load(std::memory_order_relaxed)) continue;
-    idle += loop->idle_ticks_.load(std::memory_order_relaxed);
-  }
-  return idle;
-}
-
-void EventLoop::Invite() {
-  for (const auto& loop : server_.loops()) {
-    if (loop.get() == this) continue;
-    loop->invited_.store(true, std::memory_order_release);
-    loop->Wake();
-  }
-}
-
-// Those whose threads rest by now.
-void EventLoop::Admit() {
-  for (const auto& loop : server_.loops()) {
-    if (loop.get() == this || loop->host_.load(std::memory_order_relaxed) == this) continue;
-    if (!loop->turn_.try_lock()) continue;
-    if (!loop->resting_) {
-      loop->turn_.unlock();
-      continue;
-    }
-    loop->host_.store(this, std::memory_order_relaxed);
-    loop_.Add(loop->loop_.fd(), EPOLLIN, &loop->door_);
-    guests_.push_back(loop.get());
-  }
-}
-
-void EventLoop::SendBack() {
-  for (EventLoop* guest : guests_) {
-    loop_.Remove(guest->loop_.fd());
-    guest->host_.store(nullptr, std::memory_order_relaxed);
-    guest->invited_.store(false, std::memory_order_release);
-    guest->turn_.unlock();
-  }
-  guests_.clear();
-  for (const auto& loop : server_.loops()) {
-    loop->invited_.store(false, std::memory_order_release);
-    loop->back_.notify_one();
-  }
-}
-
 void EventLoop::BeforeRound() {
   round_start_ = base::Ticks();
   engine_.BeginRound(lane_);
 }
 
 // A millisecond of work is a round: mail, timers and new connections get their turn.
-bool EventLoop::Enough() { return base::Ticks() - round_start_ > round_limit_; }
+bool EventLoop::Enough() { return lane_.round.spent(); }
 
 void EventLoop::TakeArrivals() {
   std::vector<net::Accepted> arrived;
@@ -580,8 +436,6 @@ void EventLoop::AfterRound() {
     http_.EndDrain();
   }
   if (!held_.empty()) ReleaseHeld();
-  const journal::AofLog* const log = server_.persistence().barrier();
-  waits_for_disk_ = log != nullptr && log->always();
   writes_log_ = !held_.empty() && MayWriteLog();
   if (!held_.empty() && !writes_log_) AwaitLog();
   if (!held_.empty() && !writes_log_) engine_.journal().Nudge();
@@ -590,26 +444,12 @@ void EventLoop::AfterRound() {
   engine_.EndRound(lane_);
 }
 
-// Those of the guests count as one with the host's. A round's length is what this thread worked,
-// plus what it waited for locks and the gate: time in which the kernel ran somebody else is not a
-// stall of ours. Asking the kernel for the thread's own time costs a system call, so short rounds
-// are taken as they are by the clock, and a long one is overestimated by what the short ones before
-// it used, a millisecond at most.
+// By the clock, so that a thread that lost its core counts as a stall, as its clients feel it.
 void EventLoop::MeasureRound() {
   engine::LaneStats& stats = lane_.stats;
-  const auto wall =
+  const auto nanos =
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) * nanos_per_tick_);
-  uint64_t waited = std::exchange(lane_.waited_nanos, 0);
-  for (EventLoop* guest : guests_) waited += std::exchange(guest->lane_.waited_nanos, 0);
-  uint64_t nanos = wall;
-  unmeasured_nanos += wall;
-  if (unmeasured_nanos > 1000000) {
-    const uint64_t cpu = base::ThreadCpuNanos();
-    nanos = std::min(wall, cpu - last_cpu_nanos + waited);
-    stats.loop_busy_nanos.Add(cpu - last_cpu_nanos);
-    last_cpu_nanos = cpu;
-    unmeasured_nanos = 0;
-  }
+  stats.loop_busy_nanos.Add(nanos);
   stats.loop_rounds.Add();
   stats.loop.Record(nanos);
   stats.loop_max_nanos.Max(nanos);

@@ -2,17 +2,10 @@
 // sent is read and run (resp_service.cc, http_service.cc), answers are written, then mail from
 // other threads, new connections, clients that had to wait, upkeep.
 //
-// With `appendfsync always` writers wait for the disk, all for the same one, and threads that wake
-// each other take longer than one that does it all. So the first loop's thread runs the rounds of
-// the others, its guests, too, as long as it keeps up, and their threads rest: one round of each,
-// then one sync for all (docs/adr/0010-one-thread-for-writers-that-wait.md).
-//
-// Everything on the thread that has the loop's turn_, its own or the first loop's, except Start,
-// Stop, Join, Drain, Adopt and Wake.
+// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt and Wake.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -25,7 +18,6 @@
 #include "net/loop.h"
 #include "net/socket.h"
 #include "server/connection.h"
-#include "server/guest_policy.h"
 #include "server/http_service.h"
 #include "server/resp_service.h"
 
@@ -51,8 +43,6 @@ class EventLoop final : public net::Rounds {
   // Replies wait for the log. From any thread.
   bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
   void WakeIfHolding();
-  // Another loop's thread runs its rounds. From any thread.
-  bool is_guest() const { return host_.load(std::memory_order_relaxed) != nullptr; }
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
 
@@ -71,28 +61,8 @@ class EventLoop final : public net::Rounds {
   void AfterRound() override;
 
  private:
-  // A guest in its host's loop: ready when something of the guest's is.
-  class Door final : public net::Source {
-   public:
-    void OnEvents(uint32_t /*events*/) override { rung_ = true; }
-    bool Take() { return std::exchange(rung_, false); }
-
-   private:
-    bool rung_ = false;
-  };
-
   void Serve();
-  void Cycle(int wait);
   int WaitMillis() const;
-  // ---- guests ----
-  void Balance();
-  GuestPolicy::Reading Read() const;
-  uint64_t Micros(uint64_t ticks) const;
-  uint64_t IdleTicks() const;
-  void Invite();
-  void Admit();
-  void SendBack();
-  bool Alone() const;
   void Open(net::Accepted accepted);
   bool OverOutputLimit(Connection& connection);
   size_t Released(Connection& connection);
@@ -126,18 +96,6 @@ class EventLoop final : public net::Rounds {
   std::atomic<bool> awaits_log_{false};
   bool writes_log_ = false;  // after this round
 
-  std::mutex turn_;  // who has it runs the rounds; all but the atomics
-  std::condition_variable back_;
-  bool resting_ = false;                         // its thread, until it is not invited any more
-  std::atomic<bool> invited_{false};             // to be a guest
-  std::atomic<const EventLoop*> host_{nullptr};  // which has turn_
-  std::vector<EventLoop*> guests_;
-  Door door_;
-  std::atomic<uint64_t> idle_ticks_{0};  // that its thread has waited for events
-  uint64_t log_ticks_ = 0;               // that it has been writing the log
-  bool waits_for_disk_ = false;          // whose answers wait for syncs: `always`
-  GuestPolicy policy_;                   // the first loop's
-
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_
 
@@ -151,7 +109,6 @@ class EventLoop final : public net::Rounds {
   int64_t now_ms_ = 0;  // when the last round ended
   uint64_t round_start_ = 0;
   const double nanos_per_tick_ = 1000.0 / base::TicksPerMicro();
-  const uint64_t round_limit_ = static_cast<uint64_t>(1000 * base::TicksPerMicro());
 };
 
 }  // namespace sava::server

@@ -156,7 +156,7 @@ void SavaSection(Writer& out) {
       static_cast<double>(std::max<int64_t>(1, out.now_ms - out.server.start_unix_ms())) * 1e6;
   const keyspace::Keyspace& keyspace = out.engine.keyspace();
   out.Field("threads", threads);
-  out.Field("threads_at_work", out.server.threads_at_work());
+  out.Field("loop_clients", out.server.loop_clients());
   out.Field("loop_rounds", out.Total(&LaneStats::loop_rounds));
   out.Line("loop_busy_percent:{:.2f}", static_cast<double>(out.Total(&LaneStats::loop_busy_nanos)) *
                                            100 / (up_nanos * static_cast<double>(threads)));

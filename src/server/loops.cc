@@ -185,12 +185,20 @@ void Loops::Accept(const Listener& listener) {
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
     accepted.id = server_.engine().NewClientId();
-    EventLoop* target = loops_[0].get();
-    for (auto& loop : loops_) {
-      if (loop->connection_count() < target->connection_count()) target = loop.get();
-    }
-    target->Adopt(std::move(accepted));
+    NextLoop().Adopt(std::move(accepted));
   }
+}
+
+// The one with the fewest connections. Under `appendfsync always` all writers wait for the same
+// disk, and on few cores threads that wake each other take longer than one that does it all: there
+// it is the first loop, unless the user asked for a number of threads.
+EventLoop& Loops::NextLoop() const {
+  EventLoop* target = loops_[0].get();
+  if (server_.limits().one_loop.load(std::memory_order_relaxed)) return *target;
+  for (const auto& loop : loops_) {
+    if (loop->connection_count() < target->connection_count()) target = loop.get();
+  }
+  return *target;
 }
 
 void Loops::Start() {

@@ -40,6 +40,7 @@ class Loops {
   class Listener;
 
   void Accept(const Listener& listener);
+  EventLoop& NextLoop() const;
 
   Server& server_;
   std::vector<std::unique_ptr<EventLoop>> loops_;

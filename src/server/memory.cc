@@ -100,26 +100,6 @@ base::Status OomScore::Apply(engine::OomScoreAdj mode, int value) {
               : base::Error{"Failed to set current oom_score_adj. Check server logs."};
 }
 
-void ForgetStartupCode() {
-  // begin-end permissions offset device inode path, then lines with figures.
-  std::ifstream maps("/proc/self/smaps");
-  uintptr_t begin = 0;
-  uintptr_t end = 0;
-  bool code = false;
-  for (std::string line; std::getline(maps, line);) {
-    uintptr_t from = 0;
-    uintptr_t to = 0;
-    char permissions[5] = {};
-    if (sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, permissions) == 3) {
-      begin = from;
-      end = to;
-      code = strcmp(permissions, "r-xp") == 0 && line.find(" /") != std::string::npos;
-    } else if (code && line.starts_with("Anonymous:") && line.ends_with(" 0 kB")) {
-      static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
-    }
-  }
-}
-
 void RestartAllocatorThread() {
   if (mallctl == nullptr) return;
   bool on = true;

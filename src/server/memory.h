@@ -34,9 +34,6 @@ class OomScore {
   std::optional<int> before_;  // while it is switched on
 };
 
-// Starting runs through much code that is not needed again: its pages leave memory, and those that
-// are needed come back one by one. Code that somebody changed, for breakpoints, stays.
-void ForgetStartupCode();
 // After a fork the allocator's own thread, which gives memory back, is gone: starts it again.
 void RestartAllocatorThread();
 // Gives free pages back.

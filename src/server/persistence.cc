@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ namespace {
 constexpr int64_t kSaveRetrySeconds = 5;
 // A rewrite that failed this often waits longer and longer, as Redis does.
 constexpr uint64_t kRewritePatience = 3;
+constexpr int kSavingNice = 10;
 constexpr int64_t kRewriteLongestPause = 3600;
 
 journal::Snapshot::Options SnapshotOptions(const engine::Settings& settings, int64_t now_ms,
@@ -96,6 +98,8 @@ void Persistence::Run() {
   }
   loaded_();
   if (!good) return;
+  // Saves compute all the time; event loops go first on a machine with few cores.
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kSavingNice);
   std::unique_lock lock(mutex_);
   while (true) {
     Job job;
@@ -115,9 +119,7 @@ void Persistence::Run() {
     figures_.activity = job.activity;
     figures_.activity_since_s = NowSeconds();
     lock.unlock();
-    at_work_.store(true, std::memory_order_relaxed);
     std::string reply = job.work();
-    at_work_.store(false, std::memory_order_relaxed);
     lock.lock();
     figures_.activity = Activity::kNone;
     Answer(job.waiter, std::move(reply));

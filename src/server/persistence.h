@@ -127,8 +127,6 @@ class Persistence {
   void GoOn() { giving_up_.store(false); }
 
   Figures figures() const;
-  // Whether the keeper has something to do beside the loops: a save, a rewrite, a reload.
-  bool at_work() const { return at_work_.load(std::memory_order_relaxed); }
   // Inside the gate.
   journal::AofLog* log() const { return log_.get(); }
   uint64_t Changes() const;
@@ -229,7 +227,6 @@ class Persistence {
   std::deque<Job> jobs_;  // guarded by mutex_
   Figures figures_;       // guarded by mutex_
 
-  std::atomic<bool> at_work_{false};
   std::atomic<bool> loading_{false};
   std::string load_error_;
   engine::LoadProgress progress_;         // of the file that is being loaded

@@ -145,7 +145,6 @@ void RespService::Read(RespConnection& connection) {
 
 void RespService::Parse(RespConnection& connection) {
   if (connection.client.waiting()) return;
-  const uint64_t start = base::Ticks();
   while (ParseOne(connection)) {
     if (pending_.size() >= kMaxBatch || connection.inline_pending ||
         !connection.client.authenticated) {
@@ -153,7 +152,7 @@ void RespService::Parse(RespConnection& connection) {
       connection.inline_pending = false;
       if (connection.closed || connection.refused) return;
       // Others get their turn.
-      if (base::Ticks() - start > longest_ && connection.parsed < connection.view.size() &&
+      if (lane_.round.spent() && connection.parsed < connection.view.size() &&
           !connection.client.waiting()) {
         return engine_.Yield(lane_, connection.client);
       }

@@ -79,8 +79,6 @@ class RespService {
   std::vector<Pending> pending_;
   std::vector<std::string_view> args_;
   std::vector<engine::Request> requests_;
-  // In ticks: so long what one connection has sent is run before others get their turn.
-  const uint64_t longest_ = static_cast<uint64_t>(1000 * base::TicksPerMicro());
 };
 
 }  // namespace sava::server

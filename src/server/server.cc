@@ -28,6 +28,8 @@ static_assert(static_cast<uint32_t>(engine::kNotifyAll) == commands::kNotifyAll)
 
 namespace {
 
+constexpr unsigned kFewCores = 4;
+
 // A byte of the shutdown pipe besides the numbers of signals.
 constexpr char kAsked = 0;     // by RequestShutdown
 constexpr char kLoaded = 127;  // by the keeper
@@ -87,6 +89,8 @@ void LoopLimits::Load(const engine::Settings& settings) {
   on_sigterm.store(settings.shutdown_on_sigterm);
   maxclients.store(static_cast<size_t>(settings.maxclients));
   refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
+  one_loop.store(settings.appendonly && settings.appendfsync == engine::AppendFsync::kAlways &&
+                 settings.threads == 0 && std::thread::hardware_concurrency() <= kFewCores);
 }
 
 Server& Server::Of(commands::Context& context) {
@@ -128,7 +132,7 @@ void Server::ApplyHooks() {
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
        "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
-       "requirepass", "protected-mode"},
+       "requirepass", "protected-mode", "appendonly", "appendfsync"},
       [this](const engine::Settings& now) {
         limits_.Load(now);
         return base::Status();
@@ -489,10 +493,11 @@ void Server::WakeHolders() { loops_->WakeHolders(); }
 
 const std::vector<std::unique_ptr<EventLoop>>& Server::loops() const { return loops_->all(); }
 
-size_t Server::threads_at_work() const {
-  if (loops_ == nullptr) return 0;  // not started
-  return static_cast<size_t>(
-      std::ranges::count_if(loops(), [](const auto& loop) { return !loop->is_guest(); }));
+std::string Server::loop_clients() const {
+  if (loops_ == nullptr) return {};  // not started
+  std::vector<size_t> counts;
+  for (const auto& loop : loops()) counts.push_back(loop->connection_count());
+  return fmt::format("{}", fmt::join(counts, ","));
 }
 
 void Server::ResetStats() {

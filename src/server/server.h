@@ -62,6 +62,7 @@ struct LoopLimits {
   std::atomic<uint32_t> on_sigterm{0};
   std::atomic<size_t> maxclients{10000};
   std::atomic<bool> refuse_strangers{true};  // protected mode without a password
+  std::atomic<bool> one_loop{false};         // new connections go to the first loop
 
   void Load(const engine::Settings& settings);
 };
@@ -116,8 +117,6 @@ class Server final : public engine::Host {
   void WakeHolders();
   size_t loop_count() const { return loops().size(); }
   const std::vector<std::unique_ptr<EventLoop>>& loops() const;
-  // Of the loops' threads, those that run rounds (event_loop.h: guests).
-  size_t threads_at_work() const;
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).
@@ -127,6 +126,8 @@ class Server final : public engine::Host {
   const std::string& run_id() const { return run_id_; }
   // 0: none.
   int64_t http_port() const;
+  // The connections of each loop, separated by commas.
+  std::string loop_clients() const;
   size_t thread_count() const { return threads_; }
   const std::string& executable() const { return executable_; }
   void set_executable(std::string path) { executable_ = std::move(path); }

@@ -69,7 +69,7 @@ MODULES = [
     "damaged_files_tests",
     "disk_trouble_tests",
     "ring_tests",
-    "guest_tests",
+    "always_tests",
     "crash_tests",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -242,7 +242,6 @@ TEST(Journal, WaitingWritersShareAPause) {
       if (done.exchange(taken) != taken) shared.fetch_add(1);
       done.notify_all();
     }
-    std::chrono::microseconds Patience() const override { return std::chrono::milliseconds(1); }
     uint64_t count = 0;
     uint64_t taken = 0;
     std::atomic<uint64_t> done{0};
@@ -267,41 +266,6 @@ TEST(Journal, WaitingWritersShareAPause) {
   }
   EXPECT_EQ(sink.count, kWriters * kEach);
   EXPECT_LT(sink.shared, kWriters * kEach);
-  journal.SetSink(nullptr);
-}
-
-// After many came at once, one that comes alone is not made to wait for others for ever.
-TEST(Journal, ABurstIsForgotten) {
-  struct Patient final : Sink {
-    void Record(uint64_t, uint32_t, std::string_view) override { ++count; }
-    void EndRun(uint64_t next) override { taken = next; }
-    void Pause() override {
-      done = taken;
-      done.notify_all();
-    }
-    std::chrono::microseconds Patience() const override {
-      asked.fetch_add(1);  // only while it might wait
-      return std::chrono::milliseconds(1);
-    }
-    uint64_t count = 0;
-    uint64_t taken = 0;
-    std::atomic<uint64_t> done{0};
-    mutable std::atomic<int> asked{0};
-  };
-  Patient sink;
-  Journal journal(1);
-  journal.SetSink(&sink);
-  const auto write = [&](int count) {
-    uint64_t ticket = 0;
-    for (int i = 0; i < count; ++i) ticket = journal.Append(0, 1, "x", 0);
-    journal.Nudge();
-    for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
-  };
-  write(1000);
-  for (int i = 0; i < 100; ++i) write(1);
-  const int before = sink.asked;
-  for (int i = 0; i < 100; ++i) write(1);
-  EXPECT_EQ(sink.asked, before);
   journal.SetSink(nullptr);
 }
 

@@ -99,58 +99,6 @@ TEST(PagePool, PagesKeepApartAndRegionsGoWithThem) {
   EXPECT_EQ(pool.idle_bytes(), 0U);
 }
 
-TEST(HugePageTrial, SlowTouchesMakeSmallPagesForAWhile) {
-  constexpr uint64_t kSlow = HugePageTrial::kSlowNanos + 1;
-  HugePageTrial trial;
-  const auto small = [&trial] {  // regions until the next huge one
-    size_t count = 0;
-    for (; !trial.huge(); ++count) trial.MadeSmall();
-    return count;
-  };
-  trial.Touched(kSlow);
-  EXPECT_TRUE(trial.huge()) << "one slow touch may be chance";
-  EXPECT_FALSE(trial.huge_at_once());
-  trial.Touched(HugePageTrial::kSlowNanos);
-  trial.Touched(kSlow);
-  EXPECT_TRUE(trial.huge());
-  trial.Touched(kSlow);
-  EXPECT_EQ(small(), HugePageTrial::kFirstPause);
-  trial.Touched(kSlow);
-  EXPECT_EQ(small(), 2 * HugePageTrial::kFirstPause);
-  for (int i = 0; i < 20; ++i) {
-    trial.Touched(kSlow);
-    EXPECT_LE(small(), HugePageTrial::kLongestPause);
-  }
-  // A quick one, and all is as at the beginning.
-  EXPECT_FALSE(trial.huge_at_once());
-  trial.Touched(1000);
-  EXPECT_TRUE(trial.huge_at_once());
-  trial.Touched(kSlow);
-  EXPECT_TRUE(trial.huge());
-  trial.Touched(kSlow);
-  EXPECT_EQ(small(), HugePageTrial::kFirstPause);
-}
-
-// A region of small pages takes memory page by page, a huge one takes all of it at once.
-TEST(PagePool, RegionsHaveSmallPagesWhereHugeOnesAreSlow) {
-  static uint64_t step = 0;  // of the clock
-  const auto clock = []() -> uint64_t {
-    static uint64_t now = 0;
-    return now += step;
-  };
-  for (const bool slow : {false, true}) {
-    step = slow ? HugePageTrial::kSlowNanos + 1 : 1;
-    PagePool pool(clock);
-    pool.set_helper([] {});
-    Take(pool, PagePool::kSmallRegions * PagePool::kPages);
-    pool.Prepare();
-    EXPECT_EQ(pool.idle_bytes(), PagePool::kReady * PagePool::kRegion);
-    Take(pool, PagePool::kReady * PagePool::kPages + 1);
-    EXPECT_EQ(pool.free_bytes(), PagePool::kRegion - PagePool::kPage);
-    EXPECT_EQ(pool.idle_bytes(), slow ? 0 : PagePool::kRegion - PagePool::kPage);
-  }
-}
-
 TEST(PagePool, APageComesFromTheFirstRegionThatHasOne) {
   PagePool pool;
   std::vector<void*> pages = Take(pool, 3 * PagePool::kPages);

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Takes the benchmarks: `bench/run.py [NAME…] [--quick]`; without a name, all of them.
 
+`bench/run.py guard [COMMIT]` compares with an earlier commit instead (guard.py).
+
 Each benchmark writes build/bench/NAME.json (a list of rows) and prints a table. Exit code 0 when
 every bar is met, 1 when one is missed (never with --quick, whose sizes are not those of the bars),
 2 when a benchmark could not be taken.
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import time
 
+import guard
 import harness
 import report
 import resp
@@ -94,6 +97,8 @@ def take(benchmark, session, options, version):
 
 def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if sys.argv[1:2] == ["guard"]:
+        return guard.main()
     benchmarks = find_benchmarks()
     options = parse_arguments(benchmarks)
     if options.list:

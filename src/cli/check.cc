@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -33,8 +34,8 @@ directory, or a data directory as 'sava serve --dir' uses it.
                always), then cut a broken end of the log off, behind its last whole command or
                transaction. The file as it was before that is kept as FILE.before-repair. Only
                the end of a log is repaired (its last file, or an earlier one when nothing behind
-               that was ever synced), unless another file is given as PATH; RDB files are not. No
-               server may run on it meanwhile.
+               that was ever synced), unless another file is given as PATH; RDB files are not.
+               Refused while a server is running on the files.
 
 Exit code: 0 all is good, or was repaired; 1 something is damaged, or holds what this version does
            not read; 2 all is good, but not portable.
@@ -59,6 +60,14 @@ class Check {
     const auto found = FindData(path_);
     if (!found) return Complain(found.error());
     const DataFiles& data = found.value();
+    std::shared_ptr<journal::DataLock> lock;
+    if (options_.repair) {
+      const auto taken = KeepServersOff(data);
+      if (!taken) return Complain(fmt::format("{}: not repaired: {}", path_, taken.error()));
+      lock = taken.value();
+    } else if (const auto pid = ServerOn(data)) {
+      fmt::print("{}: {}: what it has not written yet is not checked\n", path_, Running(*pid));
+    }
     if (!data.dump.empty()) One(data.dump, !data.directory);
     if (!data.manifest.empty()) {
       fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));

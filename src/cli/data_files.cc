@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/mapped_file.h"
 #include "journal/aof_manifest.h"
@@ -126,7 +127,74 @@ std::string_view LogName(const DataFiles& data) {
   return name;
 }
 
+// The lock under which a server writes the file. `place`: the log's directory, whose lock stands
+// above it; empty for a file that lies in the data directory itself.
+struct LockOf {
+  std::string path;
+  std::string place;
+
+  // Who holds it, if that is for this file: another log of that name may be in the same directory.
+  std::optional<journal::DataLock::Holder> Holder() const {
+    auto holder = journal::DataLock::HolderOf(path);
+    if (holder && !place.empty() && !holder->place.empty() && holder->place != place) return {};
+    return holder;
+  }
+};
+
+// "appendonly.aof" of the name of one of a log's files; empty for others.
+std::string_view NameOfLog(std::string_view file) {
+  for (const std::string_view ending : {".base.rdb", ".base.aof", ".incr.aof"}) {
+    if (!file.ends_with(ending)) continue;
+    file.remove_suffix(ending.size());
+    const size_t dot = file.find_last_not_of("0123456789");
+    return dot != file.npos && file[dot] == '.' ? file.substr(0, dot) : std::string_view();
+  }
+  if (!file.ends_with(kManifestEnding)) return {};
+  return file.substr(0, file.size() - kManifestEnding.size());
+}
+
+LockOf FindLock(const std::string& file) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::weakly_canonical(file, error);
+  const std::string name = full.filename().string();
+  const std::string_view log = NameOfLog(name);
+  if (log.empty()) return {journal::DataLockName(full.string()), {}};
+  const std::filesystem::path place = full.parent_path();
+  return {(place.parent_path() / journal::DataLockName(log)).string(), place.string()};
+}
+
+// Of the dump and of the log.
+std::vector<LockOf> LocksOf(const DataFiles& data) {
+  std::vector<LockOf> locks;
+  if (!data.dump.empty()) locks.push_back(FindLock(data.dump));
+  if (data.has_log()) {
+    locks.push_back(FindLock(data.manifest.empty() ? data.log[0] : data.manifest));
+  }
+  return locks;
+}
+
 }  // namespace
+
+std::string Running(int64_t pid) {
+  return fmt::format("a server{} is running on these files",
+                     pid == 0 ? "" : fmt::format(" (process {})", pid));
+}
+
+std::optional<int64_t> ServerOn(const DataFiles& data) {
+  for (const LockOf& lock : LocksOf(data)) {
+    if (const auto holder = lock.Holder()) return holder->pid;
+  }
+  return std::nullopt;
+}
+
+base::Result<std::shared_ptr<journal::DataLock>> KeepServersOff(const DataFiles& data) {
+  if (const auto pid = ServerOn(data)) return base::Error{Running(*pid)};
+  if (!data.has_log()) return std::shared_ptr<journal::DataLock>();
+  const LockOf lock = LocksOf(data).back();
+  // Held all the same: for another log.
+  if (journal::DataLock::HolderOf(lock.path)) return std::shared_ptr<journal::DataLock>();
+  return journal::DataLock::Take(lock.path, lock.place);
+}
 
 bool LooksLikeLog(std::string_view path, std::string_view beginning) {
   return path.ends_with(".aof") || beginning.starts_with('*') || beginning.starts_with('#');

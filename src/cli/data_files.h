@@ -2,6 +2,9 @@
 // an append-only log, a manifest, an append-only directory, or a server's data directory.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "base/result.h"
 #include "journal/aof_manifest.h"
 #include "journal/aof_ring.h"
+#include "journal/data_lock.h"
 
 namespace sava::cli {
 
@@ -28,6 +32,14 @@ base::Result<DataFiles> FindData(const std::string& path);
 // Whether the log lacks what its ring has, as after a power failure; it gets it when `write`.
 base::Result<journal::AofRestored> RestoreLog(const DataFiles& data, bool write);
 void RemoveRing(const DataFiles& data);
+
+// The process that holds the lock of one of the files, i.e. a server that writes them; 0: one that
+// does not tell its number.
+std::optional<int64_t> ServerOn(const DataFiles& data);
+// Keeps servers away from the log as long as the result is kept; an error when one has it.
+base::Result<std::shared_ptr<journal::DataLock>> KeepServersOff(const DataFiles& data);
+// "a server (process 12) is running on these files".
+std::string Running(int64_t pid);
 
 // Whether a file that begins so and has this name holds commands, or an RDB file and commands.
 bool LooksLikeLog(std::string_view path, std::string_view beginning);

@@ -316,6 +316,10 @@ int RunExport(const std::vector<std::string>& words) {
         fmt::format("{} lacks {} bytes that its ring has; 'sava check --repair {}' writes them",
                     ring.value().file, ring.value().lacking, options.from));
   }
+  if (const auto pid = ServerOn(data.value())) {
+    Complain(fmt::format("warning: {}: {}: what it has not written yet is missing", options.from,
+                         Running(*pid)));
+  }
   Dataset dataset;
   if (base::Status status = dataset.Load(data.value()); !status) return Complain(status.error());
   Exporter exporter(options, &dataset);

@@ -58,8 +58,9 @@ class AofLog final : public Sink {
   enum class State : uint8_t { kGood, kWriteFailed, kNeedsBase };
   struct Options {
     FileSystem* files = &FileSystem::Real();
-    std::string directory;  // appenddirname
-    std::string name;       // appendfilename
+    std::string directory;        // appenddirname
+    std::string name;             // appendfilename
+    std::shared_ptr<void> guard;  // kept as long as the log is: its lock
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
     std::chrono::milliseconds retry_after{100};  // a failed write
@@ -130,6 +131,7 @@ class AofLog final : public Sink {
   }
   std::string last_error() const;
 
+  const std::string& directory() const { return options_.directory; }
   uint64_t size() const;       // of all its files
   uint64_t base_size() const;  // of all its files after the last rewrite or start
   uint64_t buffered() const;   // bytes not written yet

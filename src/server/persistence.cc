@@ -61,6 +61,7 @@ void Persistence::Start(std::function<void()> loaded) {
   engine_.set_loading(true);
   const engine::Settings& settings = engine_.settings();
   appendonly_ = settings.appendonly;
+  dir_ = settings.dir;
   stop_writes_.store(settings.stop_writes_on_bgsave_error && !settings.save_rules.empty());
   figures_.activity = Activity::kLoad;
   thread_ = std::thread([this] {
@@ -83,6 +84,9 @@ void Persistence::Stop() {
   engine_.journal().SetSink(nullptr);
   watched_.store(nullptr);
   log_.reset();
+  std::lock_guard lock(lock_mutex_);
+  dump_lock_.reset();
+  log_lock_.reset();
 }
 
 // ---- the queue ----
@@ -357,6 +361,13 @@ base::Status Persistence::SaveSnapshot(bool background) {
   }
   Cut cut = BeforeCut(false);
   const std::string dir = cut.settings.dir;
+  const auto lock =
+      LockDump(cut.settings);  // of the file that is written, whatever is set meanwhile
+  if (!lock) {
+    flushed_.store(false);
+    NoteSave(base::Error{lock.error()}, cut, start, background);
+    return base::Error{lock.error()};
+  }
   const auto written = WriteCut(
       cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())), PathIn(dir, cut.settings.dbfilename),
       false, [&] { engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(false); }); });
@@ -433,6 +444,10 @@ base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>&
 base::Status Persistence::WriteLoneBase() {
   const int64_t start = NowSeconds();
   spdlog::info("Background append only file rewriting started");
+  if (const auto lock = LockLog(SettingsNow()); !lock) {
+    NoteRewrite(base::Error{lock.error()}, start);
+    return base::Error{lock.error()};
+  }
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(true); });
   const std::string directory = PathIn(cut.settings.dir, cut.settings.appenddirname);

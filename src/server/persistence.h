@@ -28,6 +28,7 @@
 #include "engine/engine.h"
 #include "engine/loader.h"
 #include "journal/aof_log.h"
+#include "journal/data_lock.h"
 #include "journal/snapshot_file.h"
 
 namespace sava::server {
@@ -71,6 +72,10 @@ class Persistence {
   ~Persistence();
 
   // ---- start and end ----
+  // Takes the locks of what the settings say is written: the log, and the dump when there are save
+  // rules or one was written before. On an error, which says who has them and what to do, the
+  // locks of before are kept. On any thread.
+  base::Status LockFiles(const engine::Settings& settings);
   // Starts the keeper, which begins to load. Called before the loops serve; `loaded` is called when
   // that is over, on the keeper's thread.
   void Start(std::function<void()> loaded);
@@ -183,6 +188,14 @@ class Persistence {
   base::Status PrepareNow(const Ending& ending);
   base::Status SyncLog(int64_t patience_ms);
 
+  // Whose the files are, see persistence_files.cc.
+  base::Status FollowFiles(const engine::Settings& now);
+  base::Result<std::shared_ptr<journal::DataLock>> LockDump(const engine::Settings& settings);
+  base::Result<std::shared_ptr<journal::DataLock>> LockLog(const engine::Settings& settings);
+  base::Result<std::shared_ptr<journal::DataLock>> TakeLock(const std::string& name,
+                                                            const engine::Settings& settings,
+                                                            const std::string& place);
+
   // The log, see persistence_log.cc.
   void MatchAppendonly();
   std::unique_ptr<journal::AofLog> MakeLog(const engine::Settings& settings);
@@ -238,6 +251,7 @@ class Persistence {
   std::unique_ptr<journal::AofLog> log_;
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
   bool appendonly_ = false;              // the setting when it was last looked at, gate closed
+  std::string dir_;                      // the same
   std::atomic<bool> match_log_{false};   // the setting could not be followed: to be tried again
   std::atomic<bool> needs_base_{false};  // the log can go on only with a new base
   std::atomic<bool> save_failed_{false};
@@ -245,6 +259,11 @@ class Persistence {
   std::atomic<bool> flushed_{false};     // during this cut
   std::atomic<bool> giving_up_{false};
   std::atomic<bool> stopping_{false};
+
+  std::mutex lock_mutex_;
+  std::shared_ptr<journal::DataLock> dump_lock_;  // guarded by lock_mutex_
+  std::shared_ptr<journal::DataLock> log_lock_;   // guarded by lock_mutex_
+  journal::DataLocks locks_;
 
   std::mutex trouble_mutex_;  // guards what follows; nothing is locked inside but leaf locks
   std::function<void()> on_durable_;

@@ -261,7 +261,8 @@ base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest*
 void Persistence::Load() {
   const engine::Settings settings = SettingsNow();
   AofManifest manifest;
-  base::Status status = LoadAll(settings, &manifest);
+  base::Status status = LockFiles(settings);
+  if (status) status = LoadAll(settings, &manifest);
   if (!status) status = base::Error{"Can't load the data: " + status.error()};
   if (status && settings.appendonly) status = OpenAtStart(settings, manifest);
   if (!status) {
@@ -283,6 +284,12 @@ std::string Persistence::ReloadNow(uint32_t options) {
   engine_.Exclusively(engine_.house_lane(), [&] {
     const engine::Settings& settings = engine_.settings();
     if ((options & kNoSave) == 0) {
+      const auto lock = LockDump(settings);
+      if (!lock) {
+        spdlog::warn("{}", lock.error());
+        reply = "-ERR\r\n";
+        return;
+      }
       const Cut cut = BeginCut(false);
       const int64_t start = NowSeconds();
       const auto written = WriteCut(cut, PathIn(settings.dir, fmt::format("temp-{}.rdb", getpid())),

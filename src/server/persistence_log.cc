@@ -46,6 +46,10 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const engine::Settings& settings) {
   options.policy = PolicyOf(settings);
   options.timestamps = settings.aof_timestamp_enabled;
   options.changed = [this] { LogChanged(); };
+  {
+    std::lock_guard lock(lock_mutex_);
+    options.guard = log_lock_;
+  }
   return std::make_unique<AofLog>(std::move(options));
 }
 
@@ -104,7 +108,11 @@ void Persistence::MatchAppendonly() {
     if (log_ != nullptr) TurnOff();
     return;
   }
-  if (log_ != nullptr) return;
+  if (log_ != nullptr && log_->directory() == PathIn(settings.dir, settings.appenddirname)) return;
+  if (log_ != nullptr) {
+    spdlog::info("The append only file moves to {}", settings.dir);
+    TurnOff();
+  }
   const int64_t start = NowSeconds();
   const base::Status status = TurnOn(settings);
   NoteRewrite(status, start);
@@ -159,9 +167,11 @@ void Persistence::TurnOff() {
 }
 
 base::Status Persistence::SettingsChanged(const engine::Settings& now) {
+  if (base::Status status = FollowFiles(now); !status) return status;
   stop_writes_.store(now.stop_writes_on_bgsave_error && !now.save_rules.empty());
   UpdateRefusal();
-  if (std::exchange(appendonly_, now.appendonly) != now.appendonly) {
+  const bool moved = std::exchange(dir_, now.dir) != now.dir && now.appendonly;
+  if (std::exchange(appendonly_, now.appendonly) != now.appendonly || moved) {
     std::lock_guard lock(mutex_);
     if (now.appendonly && figures_.activity == Activity::kNone && jobs_.empty()) {
       figures_.activity = Activity::kRewrite;

@@ -181,7 +181,8 @@ void Server::ApplyHooks() {
                       return {};
                     });
   config_->OnChange(
-      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled"},
+      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled",
+       "dir", "dbfilename"},
       [this](const engine::Settings& now) { return persistence_->SettingsChanged(now); });
   config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
     static constexpr spdlog::level::level_enum kLevels[] = {
@@ -244,6 +245,7 @@ base::Status Server::Open() {
     return base::Error{"ratelimit-exempt: " + status.error()};
   }
   engine_->limiter().Configure(config_->settings());
+  if (base::Status status = persistence_->LockFiles(config_->settings()); !status) return status;
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   LimitHugePages(config_->settings().disable_thp);
   const engine::Settings& settings = config_->settings();

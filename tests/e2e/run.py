@@ -64,6 +64,7 @@ MODULES = [
     "http_tests",
     "bench_command_tests",
     "persistence_tests",
+    "data_set_tests",
     "snapshot_tests",
     "collection_files_tests",
     "damaged_files_tests",

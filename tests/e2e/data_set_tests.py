@@ -1,0 +1,180 @@
+"""Whose the files of a data set are: the locks of servers and tools, the id that dump and log carry,
+and files in the data directory that are not what they should be.
+"""
+
+import os
+
+import resp
+from check_command_tests import read, run, write
+from durability import contents, durable, increments, log_files, refused_start, rewrite, wait_idle
+from harness import check, eq, test, until
+
+NO_SAVE = ("--save", "")
+NO_LOG = ("--appendonly", "no")
+LOG = ("--appendonly", "yes")
+OPEN = ("--enable-protected-configs", "yes")
+
+
+def beside(context, server, *options):
+    """Another server on the same directory, not started yet."""
+    other = durable(context, *options, directory=server.dir, started=False)
+    other.remove_files = lambda: None  # of the first one
+    return other
+
+
+def refused(context, server, *options):
+    log = refused_start(beside(context, server, *options))
+    check("process %d)" % server.process.pid in log, "the process is named: " + log)
+    check("--dir" in log, "what to do is said: " + log)
+
+
+def lock_files(server):
+    return sorted(name for name in os.listdir(server.dir) if name.endswith(".lock"))
+
+
+# ---- locks ----
+
+
+@test()
+def a_second_server_is_refused(context):
+    """With the log, with save rules, with both; nothing of the first one's files has changed."""
+    context.sava_only("Redis lets it")
+    for options in ((), (*NO_SAVE, *LOG), ("--save", "3600 1", *NO_LOG)):
+        server = durable(context, *options)
+        server.call("SET", "a", "1")
+        manifest = server.path("appendonlydir", "appendonly.aof.manifest")
+        before = read(manifest) if os.path.exists(manifest) else None
+        refused(context, server, *options)
+        after = read(manifest) if os.path.exists(manifest) else None
+        eq(after, before, "the manifest")
+        eq(server.call("SET", "b", "2"), resp.OK, "the first one works on")
+        eq(server.terminate(), 0)
+        eq(lock_files(server), [], "locks that are left behind")
+        server.restart()
+        eq(sorted(contents(server)), [(0, b"a"), (0, b"b")], "all is there")
+        # One that a killed server left behind holds nobody up.
+        server.kill()
+        check(lock_files(server) != [], "the killed one's lock")
+        server.restart()
+
+
+@test()
+def other_names_in_the_same_directory(context):
+    context.sava_only()
+    server = durable(context)
+    other = beside(context, server, "--dbfilename", "other.rdb", "--appendfilename", "other.aof")
+    other.start()
+    other.call("SET", "k", "other")
+    server.call("SET", "k", "first")
+    for one in (server, other):
+        eq(one.call("SAVE"), resp.OK)
+        eq(one.terminate(), 0)
+        one.restart()
+    eq((server.call("GET", "k"), other.call("GET", "k")), (b"first", b"other"))
+    # One of two files is not enough.
+    refused(context, server, "--dbfilename", "third.rdb")
+    refused(context, server, "--appendfilename", "third.aof")
+    other.terminate()
+
+
+@test()
+def without_log_and_rules_the_first_write_locks(context):
+    context.sava_only()
+    server = durable(context, *NO_SAVE, *LOG)
+    server.call("SET", "a", "1")
+    eq(server.call("SAVE"), resp.OK)
+    # It only reads.
+    other = beside(context, server, *NO_SAVE, *NO_LOG).start()
+    eq(other.call("GET", "a"), b"1")
+    eq(other.call("SAVE"), resp.Error(b"ERR"), "the dump is the other's")
+    eq(other.call("DEBUG", "RELOAD"), resp.Error(b"ERR"), "so it is for DEBUG RELOAD")
+    check(b"process %d)" % server.process.pid in other.log(), "who has it")
+    other.call("BGREWRITEAOF")
+    until(lambda: other.log().count(b"process %d)" % server.process.pid) > 2, 20, "a refusal")
+    reply = other.call("CONFIG", "SET", "appendonly", "yes")
+    check(b"process %d)" % server.process.pid in getattr(reply, "text", bytes(reply)), reply)
+    eq(other.call("CONFIG", "GET", "appendonly"), [b"appendonly", b"no"])
+    eq(server.terminate(), 0)
+    # Now it may, and then it holds the lock.
+    eq(other.call("SAVE"), resp.OK)
+    refused(context, other, "--save", "3600 1", *NO_LOG)
+    other.terminate()
+
+
+@test()
+def config_set_moves_the_locks_or_fails(context):
+    context.sava_only()
+    first = durable(context, *OPEN)
+    second = durable(context, *OPEN)
+    second.call("SET", "k", "v")
+    reply = second.call("CONFIG", "SET", "dir", first.dir)
+    check(b"process %d)" % first.process.pid in bytes(reply), reply)
+    eq(second.call("CONFIG", "GET", "dir")[1].decode(), os.path.realpath(second.dir))
+    eq(second.call("SET", "k", "w"), resp.OK)
+    # A free name moves the lock: the old one is free for others.
+    eq(first.call("CONFIG", "SET", "dbfilename", "other.rdb"), resp.OK)
+    eq(lock_files(first), ["appendonly.aof.lock", "other.rdb.lock"])
+    third = beside(context, first, "--appendfilename", "third.aof").start()
+    reply = first.call("CONFIG", "SET", "dbfilename", "dump.rdb")
+    check(b"process %d)" % third.process.pid in bytes(reply), reply)
+    eq(third.terminate(), 0)
+    # So does a free directory, and the log goes with it.
+    place = durable(context, started=False)
+    eq(second.call("CONFIG", "SET", "dir", place.dir), resp.OK)
+    until(lambda: lock_files(second) == [], 20, "the old locks are gone")
+    until(lambda: os.path.exists(place.path("appendonlydir", "appendonly.aof.manifest")), 20,
+          "the log in the new place")
+    refused(context, _at(second, place.dir))
+    eq(second.call("WAITAOF", "1", "0", "20000"), [1, 0])
+    second.call("SET", "late", "1")
+    eq(second.call("WAITAOF", "1", "0", "20000"), [1, 0])
+    second.kill()
+    eq(sorted(contents(place.start())), [(0, b"k"), (0, b"late")], "in the new place")
+    eq(sorted(contents(second.restart())), [(0, b"k")], "in the old one")
+
+
+def _at(server, directory):
+    class At:
+        dir = directory
+        process = server.process
+
+    return At
+
+
+@test()
+def tools_see_a_running_server(context):
+    context.sava_only()
+    sava = context.options.server
+    server = durable(context, *NO_SAVE, *LOG)
+    server.call("SET", "a", "1")
+    eq(server.call("SAVE"), resp.OK)
+    pid = "process %d)" % server.process.pid
+    increment = increments(server)[0].path
+    for path in (server.dir, server.path("appendonlydir"), server.path("dump.rdb"), increment,
+                 server.path("appendonlydir", "appendonly.aof.manifest")):
+        code, out, err = run(sava, "check", path)
+        eq((code, pid in out), (0, True), path + out + err)
+    code, out, err = run(sava, "export", "--from", server.dir, server.path("out.rdb.new"))
+    eq((code, pid in err), (0, True), out + err)
+    # To repair is refused, and changes nothing.
+    whole = read(increment)
+    for path in (server.dir, increment, server.path("appendonlydir")):
+        code, out, err = run(sava, "check", "--repair", path)
+        eq((code, pid in err), (1, True), path + out + err)
+    eq(read(increment), whole)
+    # A copy beside it is nobody's.
+    copy = server.path("copy")
+    os.mkdir(copy)
+    for file in log_files(server):
+        write(os.path.join(copy, file.name), read(file.path))
+    manifest = "appendonly.aof.manifest"
+    write(os.path.join(copy, manifest), read(server.path("appendonlydir", manifest)))
+    with open(os.path.join(copy, os.path.basename(increment)), "ab") as file:
+        file.write(b"*1\r\n$4\r\nPI")
+    code, out, err = run(sava, "check", "--repair", copy)
+    eq((code, pid in out + err), (0, False), out + err)
+    server.kill()
+    code, out, err = run(sava, "check", server.dir)
+    eq((code, "running" in out + err), (0, False), out + err)
+    code, out, err = run(sava, "check", "--repair", server.dir)
+    eq(code, 0, out + err)

@@ -409,6 +409,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   if (command->spec->name == "exec") {
     const bool done = RunTransaction(lane, client, *command, request.args);
     if (done) FinishReply(client, mark);
+    if (lane.awaits_save) HoldForSave(lane, client, mark);
     return done;
   }
   LockSet set;
@@ -454,6 +455,8 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   if (!lane.retries.empty()) [[unlikely]]
     RunRetries(lane);
   if (!context.blocked()) FinishReply(client, mark);
+  if (lane.awaits_save) [[unlikely]]
+    HoldForSave(lane, client, mark);
   return true;
 }
 
@@ -517,6 +520,16 @@ void Engine::FinishReply(Client& client, size_t mark) {
   const bool skip_next = client.has(kClientReplySkipNext);
   client.set(kClientReplySkip, skip_next);
   client.set(kClientReplySkipNext, false);
+}
+
+// The reply is made; the client gets it, and may go on, when a snapshot is saved.
+void Engine::HoldForSave(Lane& lane, Client& client, size_t mark) {
+  lane.awaits_save = false;
+  client.block_deadline_ms = 0;
+  client.on_timeout = nullptr;
+  ++client.block_token;
+  Wait(lane, client, kClientBlocked);
+  host_->AnswerWhenSaved(client, client.out.CutFrom(mark));
 }
 
 void Engine::Wait(Lane& lane, Client& client, uint32_t flag) {

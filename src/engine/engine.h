@@ -93,6 +93,7 @@ struct Lane {
   bool in_round = false;         // and stays there between batches
   base::Budget round;            // of the round
   bool exclusive = false;        // this lane holds the gate closed
+  bool awaits_save = false;      // the command under way is answered when a snapshot is saved
   bool over_memory = false;      // eviction could not make room for this batch
   bool journal_full = false;     // writers are to wait until the log has caught up
   uint64_t logged = 0;           // what its clients were told of has tickets below this one
@@ -119,8 +120,16 @@ struct Lane {
 class Host {
  public:
   virtual ~Host() = default;
-  // FLUSHALL was run by a client; it will count as so many changes. With the gate closed.
-  virtual void FlushedAll(uint64_t changes) { static_cast<void>(changes); }
+  // FLUSHALL was run by a client; it will count as so many changes. With the gate closed. True when
+  // the client is to be answered by AnswerWhenSaved.
+  virtual bool FlushedAll(uint64_t changes) {
+    static_cast<void>(changes);
+    return false;
+  }
+  // Answers a blocked client once what FLUSHALL left is saved. On its lane's thread.
+  virtual void AnswerWhenSaved(const Client& client, std::string reply) {
+    static_cast<void>(client), static_cast<void>(reply);
+  }
 };
 
 class Engine {
@@ -354,6 +363,7 @@ class Engine {
   void CallHandler(Lane& lane, Client& client, const commands::Command& command,
                    commands::Args args, std::span<const uint64_t> hashes);
   void FinishReply(Client& client, size_t mark);
+  void HoldForSave(Lane& lane, Client& client, size_t mark);
   void FeedMonitors(Lane& lane, Client& client, commands::Args args);
   void PostToMonitors(const std::shared_ptr<const Message>& line);
   bool MayBeSlow(uint64_t nanos) const;

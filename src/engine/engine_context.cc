@@ -743,7 +743,9 @@ int64_t EngineContext::Flush(int db, bool async) {
   }
   if (db < 0 && engine_.snapshot_.active()) engine_.snapshot_.Flushed();
   if (db < 0 && engine_.host_ != nullptr && &lane_ != &engine_.house_lane()) {
-    engine_.host_->FlushedAll(static_cast<uint64_t>(removed) + 1);  // as Flushall counts it
+    // As Flushall counts it.
+    const bool wait = engine_.host_->FlushedAll(static_cast<uint64_t>(removed) + 1);
+    lane_.awaits_save = wait && !client_->has(kClientNeverBlocks);
   }
   return removed;
 }

@@ -66,6 +66,20 @@ void OutBuffer::InsertAt(size_t mark, std::string_view bytes) {
   }
 }
 
+std::string OutBuffer::CutFrom(size_t mark) {
+  std::string bytes;
+  size_t position = mark;
+  for (const BlobAt& at : blobs_) {
+    if (at.offset < mark || at.sent > 0) continue;
+    bytes.append(begin_ + position, at.offset - position);
+    bytes.append(at.blob->view());
+    position = at.offset;
+  }
+  bytes.append(begin_ + position, Mark() - position);
+  TruncateTo(mark);
+  return bytes;
+}
+
 size_t OutBuffer::Gather(iovec* vectors, size_t max) const {
   size_t count = 0;
   size_t position = sent_;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,8 @@ class OutBuffer {
   size_t Mark() const { return static_cast<size_t>(cursor_ - begin_); }
   // Forgets everything after the mark.
   void TruncateTo(size_t mark);
+  // The same, and returns it, blobs included.
+  std::string CutFrom(size_t mark);
   // Puts bytes in at a mark, before what was written since (for lengths known late).
   // REQUIRES: no blob was appended since, or it stays behind the inserted bytes (always true).
   void InsertAt(size_t mark, std::string_view bytes);

@@ -240,14 +240,32 @@ void Persistence::LoadAof(const Waiter& waiter) {
   Push({Activity::kOther, [this] { return LoadAofNow(); }, waiter});
 }
 
-void Persistence::FlushedAll(uint64_t changes) {
+bool Persistence::FlushedAll(uint64_t changes) {
   flushed_.store(true);
-  if (engine_.settings().save_rules.empty()) return;
+  if (engine_.settings().save_rules.empty()) return false;
   // As Redis does: the old snapshot must not come back after a restart. One that is being written
   // is given up, or has the old data, so another has to follow.
   std::lock_guard lock(mutex_);
   figures_.save_after_flush = true;
   figures_.dirty_at_flush = engine_.Dirty() + changes;
+  return watched_.load() == nullptr;
+}
+
+void Persistence::AnswerWhenSaved(const Waiter& waiter, std::string reply) {
+  std::lock_guard lock(mutex_);
+  // It may be over already.
+  if (!figures_.save_after_flush) return Answer(waiter, std::move(reply));
+  save_waiters_.push_back({waiter, std::move(reply), figures_.dirty_at_flush});
+  if (figures_.activity == Activity::kNone && jobs_.empty()) StartScheduled();
+}
+
+// REQUIRES: mutex_.
+void Persistence::AnswerSaveWaiters(uint64_t dirty) {
+  std::erase_if(save_waiters_, [&](SaveWaiter& one) {
+    if (one.dirty > dirty) return false;
+    Answer(one.waiter, std::move(one.reply));
+    return true;
+  });
 }
 
 void Persistence::GiveUp() {
@@ -405,6 +423,7 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
     }
     // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
     if (!status && !aborted) figures_.save_after_flush = false;
+    if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
     save_failed_.store(!figures_.last_save_ok);
   }
   UpdateRefusal();

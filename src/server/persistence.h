@@ -122,8 +122,11 @@ class Persistence {
 
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
-  // FLUSHALL was run; it will count as so many changes. REQUIRES: the gate is closed.
-  void FlushedAll(uint64_t changes);
+  // FLUSHALL was run; it will count as so many changes. True when nothing but a snapshot keeps it:
+  // its client is to be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
+  bool FlushedAll(uint64_t changes);
+  // Answers when a snapshot of after the last FLUSHALL is saved, or could not be, as in Redis.
+  void AnswerWhenSaved(const Waiter& waiter, std::string reply);
   // Settings have changed. REQUIRES: the gate is closed.
   base::Status SettingsChanged(const engine::Settings& now);
   // stops saving and rewriting soon; from any thread.
@@ -154,6 +157,11 @@ class Persistence {
     Waiter waiter;
     uint64_t ticket;
   };
+  struct SaveWaiter {
+    Waiter waiter;
+    std::string reply;
+    uint64_t dirty;  // a snapshot of so many changes has what it waits for
+  };
   // What a cut is written with.
   struct Cut {
     engine::Settings settings;
@@ -181,6 +189,7 @@ class Persistence {
 
   base::Status SaveSnapshot(bool background);
   void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
+  void AnswerSaveWaiters(uint64_t dirty);
   base::Status Rewrite();
   base::Status WriteBase(const Cut& cut, const std::function<void()>& begin = {});
   base::Status WriteLoneBase();
@@ -237,8 +246,9 @@ class Persistence {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job> jobs_;  // guarded by mutex_
-  Figures figures_;       // guarded by mutex_
+  std::deque<Job> jobs_;                  // guarded by mutex_
+  Figures figures_;                       // guarded by mutex_
+  std::vector<SaveWaiter> save_waiters_;  // guarded by mutex_
 
   std::atomic<bool> loading_{false};
   std::string load_error_;

@@ -409,7 +409,11 @@ bool Server::AbortShutdown() {
   return true;
 }
 
-void Server::FlushedAll(uint64_t changes) { persistence_->FlushedAll(changes); }
+bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(changes); }
+
+void Server::AnswerWhenSaved(const engine::Client& client, std::string reply) {
+  persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, std::move(reply));
+}
 
 void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
   for (auto& lane : engine_->lanes()) {

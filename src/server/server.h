@@ -102,7 +102,8 @@ class Server final : public engine::Host {
   bool ending() const { return ending_.load(std::memory_order_relaxed); }
 
   Persistence& persistence() { return *persistence_; }
-  void FlushedAll(uint64_t changes) override;
+  bool FlushedAll(uint64_t changes) override;
+  void AnswerWhenSaved(const engine::Client& client, std::string reply) override;
 
   // Every connected client. REQUIRES: gate closed.
   void ForEachClient(const std::function<void(engine::Client&)>& visit);

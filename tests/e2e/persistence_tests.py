@@ -129,6 +129,58 @@ def digest(server):
 
 
 @test()
+def flushall_is_kept_by_a_snapshot(context):
+    """Without a log FLUSHALL is answered when the empty data set is on disk, in EXEC too."""
+    large = bytes(range(256)) * 1000
+    flushes = (
+        ([("FLUSHALL",)], [resp.OK], set()),
+        ([("FLUSHALL", "ASYNC")], [resp.OK], set()),
+        ([("MULTI",), ("GET", "large"), ("FLUSHALL",), ("SET", "b", "2"), ("EXEC",)],
+         [resp.OK] + [resp.Status(b"QUEUED")] * 3 + [[large, resp.OK, resp.OK]], {(0, b"b")}),
+    )
+    for server in both(context, *NO_LOG, "--save", "3600 1000000"):
+        for commands, replies, left in flushes:
+            with server.client() as client:
+                client.pipeline([("SET", "a", "1"), ("SET", "large", large), ("SAVE",)])
+                eq(client.pipeline(commands), replies, server.name)
+            server.kill()
+            server.restart()
+            # Redis saves within FLUSHALL: what follows it in EXEC is lost.
+            eq(set(contents(server)), set() if server.stock else left, repr(commands))
+            server.call("FLUSHALL")
+
+
+@test()
+def only_the_client_waits_for_flushall(context):
+    """One loop answers others while the snapshot is written, and what follows in order."""
+    context.sava_only()
+    server = durable(
+        context, *NO_LOG, "--save", "3600 1000000", "--save-max-rate", "512kb", threads=1
+    )
+    value = context.rng("only_the_client_waits").randbytes(1 << 20)
+    with server.client() as client, server.client() as other:
+        commands = [("MULTI",), ("FLUSHALL",), ("SET", "a", value), ("EXEC",), ("STRLEN", "a")]
+        client.raw(b"".join(resp.encode(*command) for command in commands))
+        until(lambda: server.info_field("blocked_clients") == "1", what="a client that waits")
+        eq(other.call("PING"), resp.PONG)
+        eq(other.call("STRLEN", "a"), len(value))
+        eq(server.info_field("blocked_clients"), "1", "it waits still")
+        replies = [client.recv() for _ in commands]
+        eq(replies[3:], [[resp.OK, resp.OK], len(value)])
+        client.raw(resp.encode("CLIENT", "REPLY", "SKIP") + resp.encode("FLUSHALL"))
+        eq(client.call("PING"), resp.PONG)
+        eq(server.info_field("rdb_saves"), "2")
+
+
+@test()
+def flushall_without_save_rules_saves_nothing(context):
+    for server in both(context, *NO_LOG, *NO_SAVE):
+        eq(server.call("FLUSHALL"), resp.OK)
+        eq(server.info_field("rdb_saves"), "0", server.name)
+        check(not os.path.exists(server.path("dump.rdb")), server.name)
+
+
+@test()
 def flushall_and_then_save(context):
     """The save that FLUSHALL asks for is in nobody's way, and counts as one."""
     for server in (context.start_stock(), context.start()):

@@ -78,6 +78,24 @@ TEST(OutBuffer, TruncateForgetsBlobsToo) {
   EXPECT_EQ(Drain(out, random), "keep");
 }
 
+TEST(OutBuffer, CutsOffWhatCameSinceWithItsBlobs) {
+  std::mt19937 random(3);
+  OutBuffer out;
+  base::Blob* blob = base::Blob::Copy("blob");
+  out.Append("keep ");
+  out.AppendBlob(blob);
+  out.Append(".");
+  const size_t mark = out.Mark();
+  out.Append("one ");
+  out.AppendBlob(blob);
+  out.Append(" two ");
+  out.AppendBlob(blob);
+  EXPECT_EQ(out.CutFrom(mark), "one blob two blob");
+  EXPECT_EQ(Drain(out, random), "keep blob.");
+  EXPECT_TRUE(blob->unique());
+  blob->Unref();
+}
+
 TEST(Reply, WritesTheFormOfEachProtocol) {
   const auto write = [](int resp, auto&& call) {
     OutBuffer out;

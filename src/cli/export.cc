@@ -93,6 +93,7 @@ class Dataset {
   }
 
   Keyspace& keyspace() { return engine_->keyspace(); }
+  std::vector<std::string> libraries() const { return engine_->libraries().sources(); }
   int64_t now_ms() const { return engine_->clock().WallMillis(); }
   size_t used_memory() const { return engine_->UsedMemory(); }
 
@@ -166,6 +167,9 @@ class Exporter {
                                       : data.manifest.empty() ? data.log[0]
                                                               : data.manifest);
     if (data.has_log() && !data.dump.empty()) fmt::print("  not read     {}\n", data.dump);
+    if (libraries_ != 0) {
+      fmt::print("  functions    {}\n", Counted(libraries_, "library", "libraries"));
+    }
     for (const auto& [what, count] : converted_) fmt::print("  converted    {} {}\n", count, what);
     for (const auto& [what, count] : left_out_) fmt::print("  left out     {} {}\n", count, what);
   }
@@ -206,6 +210,10 @@ class Exporter {
     origin.ctime_s = now_ms_ / 1000;
     origin.used_memory = dataset_.used_memory();
     out.Begin(origin);
+    for (const std::string& code : dataset_.libraries()) {
+      out.Function(code);
+      ++libraries_;
+    }
     if (!options_.portable && types::MemberDictionary::Shared().size() > 0) out.Dictionary();
     uint64_t done = 0;
     for (const auto& [db, count] : counts) {
@@ -255,6 +263,7 @@ class Exporter {
   const int64_t now_ms_;
   uint64_t size_ = 0;
   uint64_t keys_ = 0;
+  uint64_t libraries_ = 0;
   std::map<std::string, uint64_t> converted_;
   std::map<std::string, uint64_t> left_out_;
 };

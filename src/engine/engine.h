@@ -24,6 +24,7 @@
 #include "engine/background.h"
 #include "engine/blocking.h"
 #include "engine/client.h"
+#include "engine/function_libraries.h"
 #include "engine/limiter.h"
 #include "engine/mailbox.h"
 #include "engine/observe.h"
@@ -252,6 +253,7 @@ class Engine {
   Limiter& limiter() { return limiter_; }
   Background& background() { return background_; }
   journal::Journal& journal() { return journal_; }
+  FunctionLibraries& libraries() { return libraries_; }
   Settings& settings() { return *settings_; }
   const commands::CommandTable& table() const { return *table_; }
   const base::Clock& clock() const { return *clock_; }
@@ -392,6 +394,7 @@ class Engine {
   journal::Journal journal_;
   Limiter limiter_;
   Background background_{"sava-free"};
+  FunctionLibraries libraries_;
   Host* host_ = nullptr;
   std::atomic<uint64_t> next_client_id_{1};
   std::atomic<uint64_t> next_waiter_{1};

@@ -33,6 +33,10 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
 
   base::Status Add(const journal::AofCommand& command) {
+    if (base::EqualsNoCase(command.words[0], "function")) {
+      ReplayFunction(command);
+      return {};
+    }
     pending_.push_back({words_.size(), command.words.size(), base_ + command.offset});
     words_.insert(words_.end(), command.words.begin(), command.words.end());
     // The keys of a batch are looked for in one database.
@@ -51,6 +55,7 @@ class Replay {
     uint64_t offset;
   };
 
+  void ReplayFunction(const journal::AofCommand& command);
   void PrefetchPlaces();
   void RunOne(Request& request);
   base::Status RunPrepared();
@@ -84,6 +89,14 @@ base::Status Replay::Run() {
   words_.clear();
   pending_.clear();
   return status;
+}
+
+// No other command depends on libraries, so it need not wait for its turn.
+void Replay::ReplayFunction(const journal::AofCommand& command) {
+  const base::Status status = engine_.libraries().Replay(command.words);
+  if (status || !options_.warn) return;
+  options_.warn(fmt::format("{}: at offset {}: command 'function' is passed over: {}", path_,
+                            base_ + command.offset, status.error()));
 }
 
 // Most keys of a log are new.

@@ -72,11 +72,7 @@ class LoadingSink final : public journal::RdbSink {
     return Take(key, rdb_type, bytes, nullptr);
   }
   base::Status Function(std::string_view code) override {
-    if (options_.warn) {
-      options_.warn(
-          fmt::format("a function library is passed over: functions are not available here ({})",
-                      journal::ShownKey(code.substr(0, code.find('\n')))));
-    }
+    engine_.libraries().Add(code);
     return {};
   }
   base::Status Dictionary() override { return {}; }

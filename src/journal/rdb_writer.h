@@ -1,6 +1,6 @@
 // RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it (12, as Redis 7.4, once fields
 // of hashes have times). It is told what to write in the order of the file: Begin,
-// [BeginDictionary,] [Dictionary], [Function ...], then for each database that has keys SelectDb
+// [Function ...], [BeginDictionary,] [Dictionary], then for each database that has keys SelectDb
 // and its keys, at last End. docs/formats/rdb.md describes the bytes.
 //
 // Bytes reach the sink in pieces of some 64 KB, in order. A sink that cannot keep them remembers

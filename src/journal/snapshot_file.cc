@@ -98,6 +98,7 @@ base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile&
   const bool opened = output.opened();
   RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
   writer.Begin(file.origin);
+  for (const std::string& code : file.libraries) writer.Function(code);
   BeginSnapshot(snapshot, file, output, writer);
   const bool whole = snapshot.Walk(writer, exclusive);
   if (whole) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "journal/file_system.h"
@@ -19,7 +20,8 @@ struct SnapshotFile {
   std::string path;  // its final name; empty: it stays `temporary`
   RdbWriter::Options options;
   RdbWriter::Origin origin;
-  uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
+  std::vector<std::string> libraries;  // sources of function libraries
+  uint64_t max_rate = 0;               // bytes a second, 0: as fast as it goes
   // Begins the snapshot, once everything is written that need not be of the same instant; it is
   // called in any case. Empty: it has begun.
   std::function<void()> begin;

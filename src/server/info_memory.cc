@@ -55,12 +55,13 @@ void MemorySection(Writer& out) {
   Bytes(out, "total_system_memory", memory.system_total);
   out.Fields({"used_memory_lua", "used_memory_vm_eval"}, "0");
   out.Field("used_memory_lua_human", "0B");
-  out.Fields({"used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions",
-              "number_of_libraries", "used_memory_vm_functions"},
-             "0");
+  out.Fields({"used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions"}, "0");
+  const engine::FunctionLibraries& libraries = out.engine.libraries();
+  out.Field("number_of_libraries", libraries.count());
+  out.Field("used_memory_vm_functions", 0);
   Bytes(out, "used_memory_vm_total", 0);
-  out.Field("used_memory_functions", 0);
-  Bytes(out, "used_memory_scripts", 0);
+  out.Field("used_memory_functions", libraries.bytes());
+  Bytes(out, "used_memory_scripts", libraries.bytes());
   Bytes(out, "maxmemory", settings.maxmemory);
   out.Field("maxmemory_policy", out.Setting("maxmemory-policy"));
   Overheads(out, memory);

@@ -359,6 +359,7 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.path = path;
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
+  file.libraries = engine_.libraries().sources();
   file.max_rate = exclusive ? 0 : cut.settings.save_max_rate;
   file.begin = begin;
   const bool hold = cut.settings.no_appendfsync_on_rewrite && log_ != nullptr;

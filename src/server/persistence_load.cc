@@ -269,6 +269,11 @@ void Persistence::Load() {
     load_error_ = status.error();
     return;
   }
+  if (const size_t count = engine_.libraries().count(); count > 0) {
+    spdlog::info(
+        "Function libraries: {} kept as they came and saved again. FCALL is not available yet.",
+        count);
+  }
   std::lock_guard lock(mutex_);
   figures_.dirty_at_save = engine_.Dirty();
   figures_.last_save_s = NowSeconds();
@@ -277,7 +282,10 @@ void Persistence::Load() {
 // ---- DEBUG ----
 
 // REQUIRES: the gate is closed.
-void Persistence::EmptyAll() { engine_.house_lane().context->Flush(-1, false); }
+void Persistence::EmptyAll() {
+  engine_.house_lane().context->Flush(-1, false);
+  engine_.libraries().Clear();
+}
 
 std::string Persistence::ReloadNow(uint32_t options) {
   std::string reply = "+OK\r\n";

@@ -66,6 +66,7 @@ MODULES = [
     "persistence_tests",
     "data_set_tests",
     "snapshot_tests",
+    "function_library_tests",
     "collection_files_tests",
     "damaged_files_tests",
     "disk_trouble_tests",

@@ -320,7 +320,7 @@ TEST(LoadRdb, Refuses) {
   EXPECT_FALSE(Loader(&test.engine, {}).LoadRdb("/no/such/file").ok());
 }
 
-TEST(LoadRdb, FunctionsArePassedOverWithAWarning) {
+TEST(LoadRdb, FunctionsAreKept) {
   std::string bytes;
   {
     journal::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
@@ -336,8 +336,9 @@ TEST(LoadRdb, FunctionsArePassedOverWithAWarning) {
   LoadOptions options;
   options.warn = [&](const std::string& text) { warnings.push_back(text); };
   ASSERT_TRUE(Loader(&test.engine, options).LoadRdb(file.path).ok());
-  ASSERT_EQ(warnings.size(), 1U);
-  EXPECT_NE(warnings[0].find("lib"), std::string::npos);
+  EXPECT_EQ(warnings.size(), 0U);
+  EXPECT_EQ(test.engine.libraries().sources(),
+            std::vector<std::string>{"#!lua name=lib\nwhatever"});
   EXPECT_EQ(test.engine.keyspace().Size(0), 1U);
 }
 

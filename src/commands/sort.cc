@@ -196,6 +196,31 @@ void ReplySorted(Context& context, const SortOptions& options, const Sortables& 
   }
 }
 
+// Elements to an RPUSH in the log.
+constexpr size_t kPushedAtOnce = 512;
+
+// Logs the list as it is: what the command was made of (the order of a set, the time of a field)
+// may be different when the log is replayed.
+void LogStored(Context& context, std::string_view key, bool existed, const List& list) {
+  context.NoEffect();
+  if (!context.wants_effects()) return;
+  if (existed) context.Effect({"DEL", key});
+  std::vector<std::string> texts;
+  std::vector<std::string_view> words;
+  for (size_t at = 0; at < list.size(); at += kPushedAtOnce) {
+    texts.clear();
+    list.ForWhile(at, std::min(kPushedAtOnce, list.size() - at),
+                  [&texts](const types::PackedItem& item) {
+                    types::PackedItem::Scratch scratch;
+                    texts.emplace_back(item.Text(scratch));
+                    return true;
+                  });
+    words.assign({"RPUSH", key});
+    words.insert(words.end(), texts.begin(), texts.end());
+    context.Effect(Args(words));
+  }
+}
+
 void StoreSorted(Context& context, const SortOptions& options, const Sortables& sorted) {
   auto list = std::make_unique<List>();
   std::string found;
@@ -210,11 +235,13 @@ void StoreSorted(Context& context, const SortOptions& options, const Sortables& 
   const std::string_view key = options.destination;
   if (size > 0) {
     list->Settle(context.collection_limits().list_max_listpack_size);
+    LogStored(context, key, context.Exists(key), *list);
     context.SetObject(key, std::move(list));
     context.Notify(kNotifyList, "sortstore", key);
     context.Changed(size);
   } else if (context.Delete(key)) {
     context.Notify(kNotifyGeneric, "del", key);
+    context.Effect({"DEL", key});
     context.Changed();
   }
   context.reply().Int(size);

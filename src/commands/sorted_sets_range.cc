@@ -145,6 +145,20 @@ bool ParseBounds(Context& context, RangeBy by, size_t low, size_t high, RangeReq
   }
 }
 
+// Members are in order only among equal scores. Which ones a range of members takes otherwise
+// depends on how the set is kept, so the log has the ranks instead.
+bool LoggedByRank(const SortedSet& set, RangeBy by) {
+  return by == RangeBy::kMember && set.At(0).score() != set.At(set.size() - 1).score();
+}
+
+// Logs `words first last`, the ranks being first and last of those taken.
+void LogRanks(Context& context, std::vector<std::string_view> words, const Ranks& ranks) {
+  const std::string first = base::IntText(static_cast<int64_t>(ranks.from));
+  const std::string last = base::IntText(static_cast<int64_t>(ranks.to) - 1);
+  words.insert(words.end(), {first, last});
+  context.Effect(Args(words));
+}
+
 // ---- ZRANGE and its family ----
 
 struct RangeOptions {
@@ -228,6 +242,9 @@ void RangeGeneric(Context& context, size_t key, bool store, RangeOptions options
     std::vector<ScoredMember> members;
     members.reserve(ranks.size());
     if (set != nullptr) {
+      if (ranks.size() > 0 && LoggedByRank(*set, options.by)) {
+        LogRanks(context, {"ZRANGESTORE", context.arg(1), context.arg(2)}, ranks);
+      }
       Walk(*set, ranks, false, [&](std::string_view member, double score) {
         members.push_back({texts.emplace_back(member), score});
       });
@@ -280,6 +297,9 @@ void RemoveGeneric(Context& context, RangeBy by, std::string_view event) {
   if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
   if (set == nullptr) return context.reply().Int(0);
   const Ranks ranks = range.In(*set, false);
+  if (ranks.size() > 0 && LoggedByRank(*set, by)) {
+    LogRanks(context, {"ZREMRANGEBYRANK", context.arg(1)}, ranks);
+  }
   set->RemoveRanks(ranks.from, ranks.to);
   context.reply().Int(static_cast<int64_t>(ranks.size()));
   FinishRemoval(context, context.arg(1), *set, ranks.size(), event);

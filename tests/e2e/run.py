@@ -65,6 +65,7 @@ MODULES = [
     "bench_command_tests",
     "persistence_tests",
     "data_set_tests",
+    "log_effects_tests",
     "snapshot_tests",
     "function_library_tests",
     "collection_files_tests",

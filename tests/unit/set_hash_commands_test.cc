@@ -17,7 +17,7 @@ class Collections : public testing::Test {
   Collections()
       : context_({SetCommands(), SetRandomCommands(), SetAlgebraCommands(), HashCommands(),
                   HashMoreCommands(), HashExpireCommands(), HashGetSetCommands(), StringCommands(),
-                  KeyCommands()}) {
+                  KeyCommands(), SortCommands(), ListCommands()}) {
     context_.set_type_registry(&types::AllTypes());
   }
 
@@ -88,6 +88,27 @@ TEST_F(SetFamily, WhatWasPoppedIsLoggedAsRemoved) {
   Run({"SPOP", "s", "5"});
   EXPECT_EQ(Effects(), "DEL s");
   EXPECT_EQ(Events(), "spop s, del s");
+}
+
+TEST_F(SetFamily, WhatSortStoresIsLogged) {
+  Run({"SADD", "s", "c", "a", "b"});
+  Run({"SET", "w_a", "2"});
+  Effects();
+  EXPECT_EQ(Run({"SORT", "s", "BY", "w_*", "GET", "#", "GET", "w_*", "STORE", "to"}), ":6\r\n");
+  EXPECT_EQ(Effects(), "RPUSH to b  c  a 2");
+  EXPECT_TRUE(context_.no_effect());
+  EXPECT_EQ(Run({"SORT", "s", "BY", "none_*", "ALPHA", "LIMIT", "0", "2", "STORE", "to"}),
+            ":2\r\n");
+  EXPECT_EQ(Effects(), "DEL to, RPUSH to c a");
+  EXPECT_EQ(Run({"SORT", "none", "STORE", "to"}), ":0\r\n");
+  EXPECT_EQ(Effects(), "DEL to");
+  EXPECT_EQ(Run({"SORT", "none", "STORE", "to"}), ":0\r\n");
+  EXPECT_EQ(Effects(), "");
+  for (int i = 0; i < 600; ++i) Run({"RPUSH", "l", std::to_string(i)});
+  EXPECT_EQ(Run({"SORT", "l", "STORE", "to"}), ":600\r\n");
+  const std::string effects = Effects();
+  EXPECT_EQ(effects.substr(0, 13), "RPUSH to 0 1 ");
+  EXPECT_NE(effects.find(" 511, RPUSH to 512 "), std::string::npos);
 }
 
 TEST_F(SetFamily, Chooses) {

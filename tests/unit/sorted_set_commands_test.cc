@@ -47,6 +47,22 @@ TEST_F(SortedSetCommandsTest, TakingIsLoggedByItsPlainForm) {
   EXPECT_EQ(context_.Run({"BZPOPMIN", "z", "0"}), "*-1\r\n");
 }
 
+TEST_F(SortedSetCommandsTest, RangesOfMembersWithDifferentScoresAreLoggedByRank) {
+  context_.Run({"ZADD", "same", "1", "a", "1", "b", "1", "c"});
+  context_.Run({"ZADD", "mixed", "1", "a", "2", "b", "3", "c"});
+  context_.TakeEffects();
+  EXPECT_EQ(context_.Run({"ZRANGESTORE", "to", "same", "[a", "[b", "BYLEX"}), ":2\r\n");
+  EXPECT_EQ(context_.TakeEffects(), "");
+  EXPECT_EQ(context_.Run({"ZRANGESTORE", "to", "mixed", "+", "[b", "BYLEX", "REV"}), ":2\r\n");
+  EXPECT_EQ(context_.TakeEffects(), "ZRANGESTORE to mixed 1 2");
+  EXPECT_EQ(context_.Run({"ZREMRANGEBYLEX", "same", "[a", "[b"}), ":2\r\n");
+  EXPECT_EQ(context_.TakeEffects(), "");
+  EXPECT_EQ(context_.Run({"ZREMRANGEBYLEX", "mixed", "[x", "[y"}), ":0\r\n");
+  EXPECT_EQ(context_.TakeEffects(), "");
+  EXPECT_EQ(context_.Run({"ZREMRANGEBYLEX", "mixed", "-", "[b"}), ":2\r\n");
+  EXPECT_EQ(context_.TakeEffects(), "ZREMRANGEBYRANK mixed 0 1");
+}
+
 TEST_F(SortedSetCommandsTest, AKeyGoesWithItsLastMember) {
   context_.Run({"ZADD", "z", "1", "a"});
   context_.TakeEvents();

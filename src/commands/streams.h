@@ -49,9 +49,9 @@ void LogClaim(Context& context, std::string_view key, std::string_view group_nam
 // What a group has read up to, in the log.
 void LogGroupId(Context& context, std::string_view key, std::string_view group_name,
                 const types::StreamGroup& group);
-// The consumer of that name, made when there is none (*created). It has been seen.
+// The consumer of that name, made, and logged, when there is none. It has been seen.
 types::StreamConsumer& SeenConsumer(Context& context, std::string_view key,
-                                    types::StreamGroup& group, std::string_view name,
-                                    bool* created);
+                                    std::string_view group_name, types::StreamGroup& group,
+                                    std::string_view name);
 
 }  // namespace sava::commands

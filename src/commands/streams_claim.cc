@@ -159,9 +159,8 @@ void Xclaim(Context& context) {
   context.NoEffect();
   const bool advances = options.last_id > place.group->last_id;
   if (advances) place.group->last_id = options.last_id;
-  bool created = false;
   StreamConsumer& consumer =
-      SeenConsumer(context, place.key, *place.group, context.arg(3), &created);
+      SeenConsumer(context, place.key, place.group_name, *place.group, context.arg(3));
   const size_t mark = context.reply().Mark();
   int64_t claimed = 0;
   bool logged = false;
@@ -249,9 +248,8 @@ void Xautoclaim(Context& context) {
   ClaimPlace place;
   if (!FindClaimPlace(context, &place)) return;
   context.NoEffect();
-  bool created = false;
   StreamConsumer& consumer =
-      SeenConsumer(context, place.key, *place.group, context.arg(3), &created);
+      SeenConsumer(context, place.key, place.group_name, *place.group, context.arg(3));
   // The id at which the next call goes on stands before what was claimed.
   protocol::Reply& reply = context.reply();
   std::vector<StreamId> gone;

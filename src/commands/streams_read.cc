@@ -245,11 +245,7 @@ bool ReadOne(Context& context, size_t n, const ReadOptions& options, const ReadF
   StreamConsumer* consumer = nullptr;
   const bool more = HasMore(from);
   if (from.group != nullptr) {
-    bool created = false;
-    consumer = &SeenConsumer(context, key, *from.group, options.consumer, &created);
-    if (created && options.no_ack) {
-      context.Effect({"XGROUP", "CREATECONSUMER", key, *options.group, options.consumer});
-    }
+    consumer = &SeenConsumer(context, key, *options.group, *from.group, options.consumer);
   }
   if (!more) return false;
   if (context.reply().resp() == 2) context.reply().Array(2);

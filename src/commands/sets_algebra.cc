@@ -75,15 +75,15 @@ void Sinterstore(Context& context) {
   std::vector<Set*> sets;
   if (!FindSets(context, 2, context.argc(), Access::kRead, &sets)) return;
   const types::CollectionLimits& limits = context.collection_limits();
-  // As Redis does: begun in the form of the smallest set, numbers at the end where that is
-  // possible.
+  // As Redis does: begun as numbers when the smallest set is one of numbers, as a listpack when
+  // not; numbers at the end where that is possible.
   const Set* smallest = nullptr;
   for (const Set* set : sets) {
     if (set != nullptr && (smallest == nullptr || set->size() < smallest->size())) smallest = set;
   }
   std::unique_ptr<Set> result = std::make_unique<Set>();
   if (smallest != nullptr && !smallest->numbers()) {
-    result = std::make_unique<Set>("", smallest->encoding() == "listpack" ? 0 : SIZE_MAX, limits);
+    result = std::make_unique<Set>("", 0, limits);
   }
   Intersect(std::move(sets), [&](std::string_view member) {
     result->Add(member, limits);

@@ -167,6 +167,39 @@ def encodings_of_sets(context):
     client.call("FLUSHALL")
 
 
+@test()
+def encodings_of_stored_sets(context):
+    context.sava_only("Redis 7.0 knows no listpacks of sets")
+    client = context.client()
+    client.call("FLUSHALL")
+    client.call("SADD", "large", *["m%d" % i for i in range(300)])
+    client.call("SADD", "other", "m1", "m2", *["n%d" % i for i in range(300)])
+    client.call("SADD", "numbers", *[str(i) for i in range(600)])
+    eq(client.call("OBJECT", "ENCODING", "numbers"), b"hashtable")
+
+    def stored(*words):
+        client.call(*words)
+        return client.call("OBJECT", "ENCODING", words[1])
+
+    eq(stored("SINTERSTORE", "to", "large", "other"), b"listpack")
+    eq(stored("SINTERSTORE", "to", "large", "large"), b"hashtable")
+    eq(stored("SINTERSTORE", "to", "numbers", "numbers"), b"hashtable")
+    client.call("SREM", "numbers", *[str(i) for i in range(100)])
+    eq(stored("SINTERSTORE", "to", "numbers", "numbers"), b"intset")
+    client.call("SREM", "large", *["m%d" % i for i in range(10, 300)])
+    eq(client.call("OBJECT", "ENCODING", "large"), b"hashtable")
+    eq(stored("SUNIONSTORE", "to", "large"), b"listpack")
+    eq(stored("SDIFFSTORE", "to", "large", "other"), b"listpack")
+    # Sorted sets: the forms of Redis 7.0 are those of 7.2.
+    client.call("ZADD", "scores", *[w for i in range(300) for w in (str(i), "m%d" % i)])
+    eq(client.call("OBJECT", "ENCODING", "scores"), b"skiplist")
+    eq(stored("ZRANGESTORE", "to", "scores", "0", "9"), b"listpack")
+    eq(stored("ZINTERSTORE", "to", "2", "scores", "large"), b"listpack")
+    eq(stored("ZUNIONSTORE", "to", "1", "scores"), b"skiplist")
+    eq(stored("ZDIFFSTORE", "to", "2", "large", "other"), b"listpack")
+    client.call("FLUSHALL")
+
+
 # ---- chance ----
 
 

@@ -48,6 +48,15 @@ Slab::~Slab() {
   }
 }
 
+void Slab::AddClass(uint8_t* place) {
+  // Most slabs have one or two.
+  if (classes_.size() == classes_.capacity()) {
+    classes_.reserve(classes_.size() + (classes_.size() < 2 ? 1 : 4));
+  }
+  classes_.emplace_back();
+  *place = static_cast<uint8_t>(classes_.size());
+}
+
 Slab::Page* Slab::NewPage(int cls) {
   static_assert(sizeof(Page) <= kHeader);
   auto* page = static_cast<Page*>(PagePool::Shared().Allocate());
@@ -60,13 +69,13 @@ Slab::Page* Slab::NewPage(int cls) {
   if (all_ != nullptr) all_->all_previous = page;
   all_ = page;
   ++pages_;
-  ++classes_[static_cast<size_t>(cls)].pages;
+  ++ClassFor(cls).pages;
   Link(page);
   return page;
 }
 
 void Slab::Link(Page* page) {
-  Class& c = classes_[page->cls];
+  Class& c = ClassFor(page->cls);
   page->next = c.partial;
   page->previous = nullptr;
   if (c.partial != nullptr) c.partial->previous = page;
@@ -75,7 +84,7 @@ void Slab::Link(Page* page) {
 }
 
 void Slab::Unlink(Page* page) {
-  Class& c = classes_[page->cls];
+  Class& c = ClassFor(page->cls);
   if (page->previous != nullptr) {
     page->previous->next = page->next;
   } else {
@@ -93,7 +102,7 @@ void Slab::DropPage(Page* page) {
     all_ = page->all_next;
   }
   if (page->all_next != nullptr) page->all_next->all_previous = page->all_previous;
-  --classes_[page->cls].pages;
+  --ClassFor(page->cls).pages;
   --pages_;
   PagePool::Shared().Free(page);
 }
@@ -108,7 +117,7 @@ void* Slab::Allocate(size_t size) {
     return block;
   }
   const int cls = ClassOf(size < 24 ? 24 : size);
-  Class& c = classes_[static_cast<size_t>(cls)];
+  Class& c = ClassFor(cls);
   Page* page = c.partial != nullptr ? c.partial : NewPage(cls);
   size_t word = page->hint;
   while (page->bitmap[word] == ~uint64_t{0}) word = word == 2 ? 0 : word + 1;
@@ -147,7 +156,7 @@ void Slab::Release(void* block, size_t size) {
   page->bitmap[index / 64] &= ~(uint64_t{1} << (index % 64));
   page->hint = static_cast<uint8_t>(index / 64);
   used_ -= block_size;
-  Class& c = classes_[static_cast<size_t>(cls)];
+  Class& c = ClassFor(cls);
   --c.taken;
   if (--page->taken == 0 && !page->evacuating) {
     if (!spare_ || (page->linked && (c.partial != page || page->next != nullptr))) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/page_pool.h"
 
@@ -47,12 +48,13 @@ class Slab {
 
   static constexpr size_t kHeader = 64;
 
-  // Bytes in blocks handed out (large ones and page headers included), and in pages held.
-  size_t used() const { return used_ + pages_ * kHeader; }
+  // Bytes in blocks handed out, with their share of the pages' headers (large ones and what the
+  // slab needs itself included); and in pages held.
+  size_t used() const { return large_ + InPages() + classes_.capacity() * sizeof(Class); }
   size_t page_bytes() const { return pages_ * kPageSize; }
   size_t large_bytes() const { return large_; }
   // Bytes in pages that no block uses.
-  size_t idle() const { return page_bytes() - pages_ * kHeader - (used_ - large_); }
+  size_t idle() const { return page_bytes() - InPages(); }
 
   // For moving blocks off sparse pages: a page of a class with at least two pages' worth of free
   // blocks, the emptiest among those looked at; nullptr when nothing is worth moving.
@@ -70,12 +72,22 @@ class Slab {
     uint32_t taken = 0;
   };
 
+  // Blocks in pages and what they take of the headers.
+  size_t InPages() const { return (used_ - large_) + (used_ - large_) / (kPageSize / kHeader - 1); }
+  Class& ClassFor(int cls) {
+    uint8_t& place = places_[static_cast<size_t>(cls)];
+    if (place == 0) AddClass(&place);
+    return classes_[place - 1U];
+  }
+  void AddClass(uint8_t* place);
   Page* NewPage(int cls);
   void Link(Page* page);
   void Unlink(Page* page);
   void DropPage(Page* page);
 
-  std::array<Class, kClasses> classes_{};
+  // Few classes are in use, and there are many slabs: a class has its place when it is needed.
+  std::array<uint8_t, kClasses> places_{};  // 0: none; else its place in classes_, from 1 on
+  std::vector<Class> classes_;
   Page* all_ = nullptr;  // every page, for dropping the slab
   size_t used_ = 0;
   size_t large_ = 0;

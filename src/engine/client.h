@@ -102,6 +102,7 @@ struct Client {
   size_t query_bytes = 0;  // input of the commands that are under way, and behind them
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
+  size_t counted_bytes = 0;  // of its buffers, as its lane counts them
   uint64_t net_input = 0;
   uint64_t net_output = 0;
   uint64_t commands = 0;

@@ -920,12 +920,24 @@ void Engine::FreeGarbage(Lane& lane) {
 
 uint64_t Engine::Dirty() const { return Total(&LaneStats::dirty); }
 
+int64_t Engine::BufferBytes() const {
+  uint64_t total = 0;
+  for (const auto& lane : lanes_) total += lane->buffer_bytes.get();
+  return static_cast<int64_t>(total);
+}
+
 size_t Engine::UsedMemory() const {
-  const int64_t other = other_memory_.load(std::memory_order_relaxed);
+  const int64_t other = other_memory_.load(std::memory_order_relaxed) + BufferBytes();
   return keyspace_.UsedBytes() + static_cast<size_t>(std::max<int64_t>(0, other));
 }
 
 // ---- upkeep ----
+
+// What a database without keys takes is to be had by others. The first one's tables are counted as
+// the server's own; a snapshot walks the tables that there were when it began.
+void Engine::DropIfEmpty(int db, size_t stripe) {
+  if (db != 0 && !snapshot_.active() && !loading()) keyspace_.DropEmpty(db, stripe);
+}
 
 // True when the stripe has more to do than one visit allows.
 bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
@@ -956,6 +968,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     const size_t moved = table->Compact();
     lane.stats.compacted.Add(moved);
     more = more || moved > 0;
+    DropIfEmpty(db, stripe);
   }
   context.EndUpkeep();
   ServeReady(lane);

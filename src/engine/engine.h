@@ -62,6 +62,7 @@ struct Lane {
   Engine* const engine;
   const size_t index;
   LaneStats stats;
+  Counter buffer_bytes;  // of its clients' input and output
   Mailbox mailbox;
   base::Rng rng;
   std::unique_ptr<EngineContext> context;
@@ -230,16 +231,21 @@ class Engine {
   // ---- memory ----
   // Bytes in use by the process's data; see docs/architecture.md. Inside the gate.
   size_t UsedMemory() const;
-  // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace.
-  void set_other_memory(size_t bytes) {
-    other_memory_.store(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace, and
+  // how much of that are records on their way to the log, which do not count toward maxmemory.
+  // Buffers of clients are known at any time.
+  void set_other_memory(size_t bytes, size_t log_bytes) {
+    other_memory_.store(static_cast<int64_t>(bytes) - BufferBytes(), std::memory_order_relaxed);
+    log_memory_.store(log_bytes, std::memory_order_relaxed);
   }
+  size_t log_memory() const { return log_memory_.load(std::memory_order_relaxed); }
   // An object is about to be freed: its bytes leave the account now, not when the allocator is
   // asked next, so that eviction stops in time.
   void NoteFreed(const types::Object& object) {
     if (settings_->maxmemory == 0) return;
     other_memory_.fetch_sub(static_cast<int64_t>(object.MemoryUsage(5)), std::memory_order_relaxed);
   }
+  int64_t BufferBytes() const;
   // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
   // held.
   bool MakeRoom(Lane& lane);
@@ -372,6 +378,8 @@ class Engine {
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
   void FreeGarbage(Lane& lane);
+  // REQUIRES: inside the gate, the stripe's lock.
+  void DropIfEmpty(int db, size_t stripe);
   bool UpkeepStripe(Lane& lane, size_t stripe);
   enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
   Evicted EvictOne(Lane& lane);
@@ -400,6 +408,7 @@ class Engine {
   std::atomic<uint64_t> next_waiter_{1};
   WaitLines waits_;
   std::atomic<int64_t> other_memory_{0};
+  std::atomic<size_t> log_memory_{0};
   std::atomic<int64_t> evicting_bytes_{0};
   std::atomic<int64_t> pause_until_{0};
   std::atomic<bool> pause_writes_only_{false};

@@ -95,6 +95,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
       context.EndUpkeep();
       ServeReady(lane);
+      DropIfEmpty(db, stripe);
       keyspace_.stripe(stripe).Unlock(lane.seen);
       return Evicted::kOne;
     }
@@ -126,6 +127,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
         context.EvictKey(best.db, *holder, entry, best.hash);
         context.EndUpkeep();
         ServeReady(lane);
+        DropIfEmpty(best.db, home);
       }
       keyspace_.stripe(home).Unlock(lane.seen);
       if (evict) return Evicted::kOne;
@@ -136,7 +138,8 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
 
 bool Engine::MakeRoom(Lane& lane) {
   const auto limit = static_cast<int64_t>(std::min<uint64_t>(settings_->maxmemory, INT64_MAX));
-  auto used = static_cast<int64_t>(UsedMemory());
+  const auto uncounted = static_cast<int64_t>(log_memory());
+  auto used = static_cast<int64_t>(UsedMemory()) - uncounted;
   if (used <= limit) return true;
   if (settings_->maxmemory_policy == MaxmemoryPolicy::kNoEviction) return false;
   const uint64_t start = base::Ticks();
@@ -157,7 +160,7 @@ bool Engine::MakeRoom(Lane& lane) {
     Evicted evicted = Evicted::kOne;
     while (used > goal && evicted == Evicted::kOne) {
       evicted = EvictOne(lane);
-      used = static_cast<int64_t>(UsedMemory());
+      used = static_cast<int64_t>(UsedMemory()) - uncounted;
       if (base::Ticks() - start > allowed) break;
     }
     evicting_bytes_.fetch_sub(claim, std::memory_order_relaxed);

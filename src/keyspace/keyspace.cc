@@ -60,6 +60,14 @@ void Keyspace::MakeTables(int db, int64_t now_ms) {
   for (size_t stripe = 0; stripe < kStripes; ++stripe) TableFor(db, stripe, now_ms);
 }
 
+void Keyspace::DropEmpty(int db, size_t stripe) {
+  auto& place = tables_[static_cast<size_t>(db) * kStripes + stripe];
+  Table* table = place.load(std::memory_order_relaxed);
+  if (table == nullptr || table->size() != 0) return;
+  place.store(nullptr, std::memory_order_release);
+  Table::Retire(table);
+}
+
 namespace {
 
 template <typename Tables, typename Measure>

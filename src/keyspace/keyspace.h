@@ -114,6 +114,9 @@ class Keyspace {
   // Makes all of them, so that what they take is not counted as that of the first keys. With the
   // gate closed, or alone.
   void MakeTables(int db, int64_t now_ms);
+  // Gives the table back if it has no keys. REQUIRES: the stripe's lock; nobody keeps a pointer to
+  // it beyond that lock, as a snapshot does.
+  void DropEmpty(int db, size_t stripe);
 
   // Sums over all stripes; exact when nobody writes.
   size_t Size(int db) const;

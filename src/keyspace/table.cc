@@ -15,9 +15,9 @@ namespace sava::keyspace {
 
 namespace {
 
-// Chosen so that a segment with its header fills one of jemalloc's size classes (256 … 8192).
-constexpr uint32_t kSteps[] = {3, 7, 15, 31, 47, 62, 78, 94, 110, 125};
-constexpr uint32_t kFirstBuckets = 3;
+// Chosen so that a segment with its header fills one of jemalloc's size classes (128 … 8192).
+constexpr uint32_t kSteps[] = {1, 3, 7, 15, 31, 47, 62, 78, 94, 110, 125};
+constexpr uint32_t kFirstBuckets = 1;
 constexpr uint32_t kMaxBuckets = 125;  // a segment splits instead of growing beyond
 constexpr uint32_t kHardMaxBuckets = 1023;
 constexpr uint32_t kMaxDepth = Table::kOrderBits - 16 - 1;
@@ -133,6 +133,20 @@ Table::~Table() {
     last = segment;
   }
   epoch_->Retire(directory);
+}
+
+void* Table::operator new(size_t size) {
+  void* memory = malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void Table::operator delete(void* memory) { free(memory); }
+
+void Table::Retire(Table* table) {
+  Epoch* epoch = table->epoch_;
+  table->~Table();
+  epoch->Retire(table);
 }
 
 uint64_t Table::HashOf(const Entry* entry) const { return base::HashBytes(entry->key(), seed_); }
@@ -842,8 +856,8 @@ int64_t Table::AverageTtl(int64_t now_ms, base::Rng& rng) const {
 // ---- accounts and upkeep ----
 
 void Table::Settle() {
-  const size_t used =
-      slab_.used() + external_bytes_ + index_bytes_ + (wheel_ ? wheel_->bytes() : 0);
+  const size_t used = sizeof(Table) + slab_.used() + external_bytes_ + index_bytes_ +
+                      (wheel_ ? wheel_->bytes() : 0);
   const size_t held = used + slab_.idle();
   // Overwriting in place changes nothing here: then the line is not taken from other threads.
   if (used_.load(std::memory_order_relaxed) != used) used_.store(used, std::memory_order_relaxed);

@@ -60,6 +60,10 @@ class Table {
   Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms, const bool* version);
   // Frees entries and their values. May take long: large tables die on a background thread.
   ~Table();
+  // Deletes an empty table that other threads inside the gate may be prefetching from.
+  static void Retire(Table* table);
+  static void* operator new(size_t size);
+  static void operator delete(void* memory);
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 

@@ -24,15 +24,16 @@ struct Wheel::Chunk {
 Wheel::Wheel(int64_t now_ms) : tick_(static_cast<uint64_t>(now_ms) >> kTickBits) {}
 
 Wheel::~Wheel() {
+  if (many_ == nullptr) return;
   uint64_t hash;
-  for (const auto& level : levels_) {
+  for (const auto& level : many_->levels) {
     if (level == nullptr) continue;
     for (Slot& slot : *level) {
       while (Pop(slot, &hash)) {
       }
     }
   }
-  while (Pop(sweeping_, &hash)) {
+  while (Pop(many_->sweeping, &hash)) {
   }
 }
 
@@ -43,7 +44,7 @@ void Wheel::Push(Slot& slot, uint64_t hash) {
     if (chunk == nullptr) throw std::bad_alloc();
     *chunk = {.next = slot.head, .count = 0, .room = room};
     slot.head = chunk;
-    bytes_ += Chunk::Bytes(room);
+    many_->bytes += Chunk::Bytes(room);
   }
   slot.head->items()[slot.head->count++] = hash;
   ++size_;
@@ -56,7 +57,7 @@ bool Wheel::Pop(Slot& slot, uint64_t* hash) {
   --size_;
   if (chunk->count == 0) {
     slot.head = chunk->next;
-    bytes_ -= Chunk::Bytes(chunk->room);
+    many_->bytes -= Chunk::Bytes(chunk->room);
     free(chunk);
   }
   return true;
@@ -66,7 +67,7 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
   // One tick late, so that a key is past its expiry when its slot is taken.
   uint64_t tick = (static_cast<uint64_t>(at_ms < 0 ? 0 : at_ms) >> kTickBits) + 1;
   if (tick < tick_) tick = tick_;
-  if (!is_few_) return File(hash, tick);
+  if (many_ != nullptr) return File(hash, tick);
   if (few_.size() < kFew) {
     few_.push_back({tick, hash});
     ++size_;
@@ -78,7 +79,7 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
 
 // From a few to levels.
 void Wheel::Spread() {
-  is_few_ = false;
+  many_ = std::make_unique<Many>();
   size_ -= few_.size();
   for (const Item& item : few_) File(item.hash, item.tick);
   std::vector<Item>().swap(few_);
@@ -92,18 +93,19 @@ void Wheel::File(uint64_t hash, uint64_t tick) {
   if (level == kLevels - 1 && distance >= (uint64_t{64} << (6 * level))) {
     tick = tick_ + (uint64_t{63} << (6 * level));  // beyond the wheel: filed again when reached
   }
-  std::unique_ptr<Level>& slots = levels_[static_cast<size_t>(level)];
+  std::unique_ptr<Level>& slots = many_->levels[static_cast<size_t>(level)];
   if (slots == nullptr) {
     slots = std::make_unique<Level>();
-    bytes_ += sizeof(Level);
+    many_->bytes += sizeof(Level);
   }
   Push((*slots)[(tick >> (6 * level)) & 63], hash);
 }
 
 size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire) {
   const uint64_t now_tick = static_cast<uint64_t>(now_ms) >> kTickBits;
-  size_t taken = is_few_ ? AdvanceFew(now_tick, budget, fire) : 0;
-  if (is_few_) return taken;
+  size_t taken = many_ == nullptr ? AdvanceFew(now_tick, budget, fire) : 0;
+  if (many_ == nullptr) return taken;
+  auto& levels = many_->levels;
   uint64_t hash;
   while (tick_ <= now_tick) {
     if (size_ == 0) {
@@ -113,7 +115,7 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
     // Higher levels first: their items may belong to this very tick.
     for (int level = kLevels - 1; level > 0; --level) {
       if ((tick_ & ((uint64_t{1} << (6 * level)) - 1)) != 0) continue;
-      Level* const slots = levels_[static_cast<size_t>(level)].get();
+      Level* const slots = levels[static_cast<size_t>(level)].get();
       if (slots == nullptr) continue;
       Slot& slot = (*slots)[(tick_ >> (6 * level)) & 63];
       // Detach: firing may add to the same slot again.
@@ -133,9 +135,9 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
       }
     }
     // Firing may make the level.
-    while (levels_[0] != nullptr && (*levels_[0])[tick_ & 63].head != nullptr) {
+    while (levels[0] != nullptr && (*levels[0])[tick_ & 63].head != nullptr) {
       if (taken == budget) return taken;
-      Pop((*levels_[0])[tick_ & 63], &hash);
+      Pop((*levels[0])[tick_ & 63], &hash);
       ++taken;
       fire(hash);
     }
@@ -149,7 +151,7 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
 size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
                          const std::function<void(uint64_t)>& fire) {
   size_t taken = 0;
-  while (is_few_) {
+  while (many_ == nullptr) {
     const auto due = std::find_if(few_.begin(), few_.end(),
                                   [now_tick](const Item& item) { return item.tick <= now_tick; });
     if (due == few_.end()) {
@@ -168,20 +170,22 @@ size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
 }
 
 bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
-  if (is_few_) return false;
+  if (many_ == nullptr) return false;
+  auto& levels = many_->levels;
+  size_t& sweep = many_->sweep;
   uint64_t hash;
   for (; budget > 0; --budget) {
-    if (Pop(sweeping_, &hash)) {
+    if (Pop(many_->sweeping, &hash)) {
       each(hash);
       continue;
     }
-    while (sweep_ < kSlots * kLevels && levels_[sweep_ / kSlots] == nullptr) sweep_ += kSlots;
-    if (sweep_ == kSlots * kLevels) {
-      sweep_ = 0;
+    while (sweep < kSlots * kLevels && levels[sweep / kSlots] == nullptr) sweep += kSlots;
+    if (sweep == kSlots * kLevels) {
+      sweep = 0;
       return false;
     }
-    std::swap(sweeping_.head, (*levels_[sweep_ / kSlots])[sweep_ % kSlots].head);
-    ++sweep_;
+    std::swap(many_->sweeping.head, (*levels[sweep / kSlots])[sweep % kSlots].head);
+    ++sweep;
   }
   return true;
 }
@@ -202,9 +206,10 @@ bool Wheel::Random(base::Rng& rng, uint64_t* item) const {
     *item = few_[rng.Below(few_.size())].hash;
     return true;
   }
+  if (many_ == nullptr) return false;
   const Chunk* filled[64 * kLevels];
   size_t count = 0;
-  for (const auto& level : levels_) {
+  for (const auto& level : many_->levels) {
     if (level == nullptr) continue;
     for (const Slot& slot : *level) {
       if (slot.head != nullptr) filled[count++] = slot.head;

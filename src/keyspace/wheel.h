@@ -50,7 +50,10 @@ class Wheel {
   bool Random(base::Rng& rng, uint64_t* item) const;
 
   size_t size() const { return size_; }
-  size_t bytes() const { return sizeof(Wheel) + bytes_ + few_.capacity() * sizeof(Item); }
+  size_t bytes() const {
+    return sizeof(Wheel) + few_.capacity() * sizeof(Item) +
+           (many_ == nullptr ? 0 : sizeof(Many) + many_->bytes);
+  }
 
  private:
   struct Chunk;
@@ -65,20 +68,25 @@ class Wheel {
   static constexpr size_t kSlots = 64;
   using Level = std::array<Slot, kSlots>;
 
+  // Where items are once there are more than a few.
+  struct Many {
+    std::array<std::unique_ptr<Level>, kLevels> levels;
+    size_t bytes = 0;  // of levels and chunks
+    size_t sweep = 0;  // the next slot to sweep
+    Slot sweeping;     // what is left of the slot being swept
+  };
+
   void Spread();
   void File(uint64_t hash, uint64_t tick);
   size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);
   bool Pop(Slot& slot, uint64_t* hash);
 
-  bool is_few_ = true;  // all items are in few_; once there were more, none
+  // While there are a few only: many tables have no more.
   std::vector<Item> few_;
-  std::array<std::unique_ptr<Level>, kLevels> levels_;
-  uint64_t tick_;  // the first tick not yet passed
+  std::unique_ptr<Many> many_;  // then few_ is empty
+  uint64_t tick_;               // the first tick not yet passed
   size_t size_ = 0;
-  size_t bytes_ = 0;  // of levels and chunks
-  size_t sweep_ = 0;  // the next slot to sweep
-  Slot sweeping_;     // what is left of the slot being swept
 };
 
 }  // namespace sava::keyspace

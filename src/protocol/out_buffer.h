@@ -46,6 +46,9 @@ class OutBuffer {
   // Memory held for it (blobs counted: this connection keeps them alive).
   size_t memory() const { return static_cast<size_t>(end_ - begin_) + blob_bytes_; }
 
+  // The same without blobs, which others may hold too.
+  size_t block_bytes() const { return static_cast<size_t>(end_ - begin_); }
+
   // A position to come back to. Valid until Consume.
   size_t Mark() const { return static_cast<size_t>(cursor_ - begin_); }
   // Forgets everything after the mark.

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <latch>
 #include <utility>
 
+#include "server/memory.h"
 #include "server/persistence.h"
 #include "server/server.h"
 
@@ -56,10 +58,15 @@ EventLoop::~EventLoop() {
 }
 
 void EventLoop::Start() {
-  thread_ = std::thread([this] {
+  std::latch begun(1);
+  thread_ = std::thread([this, &begun] {
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
+    // What the allocator keeps for the thread is not to be counted as that of its first keys.
+    WarmAllocator();
+    begun.count_down();
     Serve();
   });
+  begun.wait();
 }
 
 void EventLoop::Stop() { loop_.Stop(); }
@@ -106,6 +113,7 @@ void EventLoop::Open(net::Accepted accepted) {
 void EventLoop::Close(Connection& connection) {
   if (connection.closed) return;
   connection.closed = true;
+  CountBuffers(connection);
   connection.Closing();
   if (connection.held) {
     std::erase(held_, &connection);
@@ -251,7 +259,23 @@ void EventLoop::LetGo() {
   engine_.EndRound(lane_);
 }
 
+// Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
+void EventLoop::CountBuffers(Connection& connection) {
+  Client& client = connection.client;
+  const size_t bytes = connection.closed ? 0
+                                         : connection.input.capacity() + client.out.block_bytes() +
+                                               client.queue_bytes;
+  if (bytes == client.counted_bytes) return;
+  lane_.buffer_bytes.Add(bytes - client.counted_bytes);
+  client.counted_bytes = bytes;
+}
+
 void EventLoop::Flush(Connection& connection) {
+  Send(connection);
+  CountBuffers(connection);
+}
+
+void EventLoop::Send(Connection& connection) {
   Client& client = connection.client;
   if (client.has(engine::kClientCloseNow)) {
     Close(connection);

@@ -67,6 +67,8 @@ class EventLoop final : public net::Rounds {
   bool OverOutputLimit(Connection& connection);
   size_t Released(Connection& connection);
   void Hold(Connection& connection);
+  void Send(Connection& connection);
+  void CountBuffers(Connection& connection);
   void ReleaseHeld();
   void AwaitLog();
   bool MayWriteLog() const;

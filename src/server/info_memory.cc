@@ -65,8 +65,8 @@ void MemorySection(Writer& out) {
   Bytes(out, "maxmemory", settings.maxmemory);
   out.Field("maxmemory_policy", out.Setting("maxmemory-policy"));
   Overheads(out, memory);
-  out.Fields({"mem_not_counted_for_evict", "mem_replication_backlog",
-              "mem_total_replication_buffers", "mem_clients_slaves"},
+  out.Field("mem_not_counted_for_evict", out.engine.log_memory());
+  out.Fields({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"},
              "0");
   out.Field("mem_clients_normal", ConnectionBytes(out));
   out.Field("mem_cluster_links", 0);

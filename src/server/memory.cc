@@ -106,6 +106,11 @@ void RestartAllocatorThread() {
   mallctl("background_thread", nullptr, nullptr, &on, sizeof on);
 }
 
+void WarmAllocator() {
+  void* volatile block = malloc(1);
+  free(block);
+}
+
 void PurgeAllocator() {
   if (mallctl == nullptr) {
     malloc_trim(0);

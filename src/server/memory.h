@@ -36,6 +36,8 @@ class OomScore {
 
 // After a fork the allocator's own thread, which gives memory back, is gone: starts it again.
 void RestartAllocatorThread();
+// Makes what the allocator keeps for the calling thread.
+void WarmAllocator();
 // Gives free pages back.
 void PurgeAllocator();
 // The allocator's own report, or empty.

@@ -450,7 +450,9 @@ MemoryFigures Server::Memory() {
 void Server::AccountMemory(const AllocatorFigures& allocator) {
   const size_t allocated = allocator.allocated - allocator.cached;
   const size_t held = engine_->keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
-  engine_->set_other_memory(allocated > held ? allocated - held : 0);
+  const journal::AofLog* const log = persistence_->log();
+  engine_->set_other_memory(allocated > held ? allocated - held : 0,
+                            log == nullptr ? 0 : log->buffered());
 }
 
 void Server::PurgeMemory() {

@@ -248,6 +248,64 @@ def little_room_is_kept_to(context):
         check(client.call("DBSIZE") > 100, "%d keys are left" % client.call("DBSIZE"))
 
 
+POLICIES = (
+    "allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl"
+).split()
+
+
+def memory_now(client):
+    return int(parse_info(client.call("INFO", "memory"))["Memory"]["used_memory"])
+
+
+@test(timeout=90)
+def little_room_is_kept_to_in_any_database(context):
+    """100 KB above an empty server: a database costs little, and nothing when its keys have gone."""
+    for threads in (1, 4):
+        server = context.start(threads=threads)
+        client = context.client(server)
+        client.call("SETEX", "first", "10000", "1")
+        client.call("FLUSHALL", "SYNC")
+        until(lambda: memory_now(client) == memory_now(client), what="memory at rest")
+        limit = memory_now(client) + 100 * 1024
+        client.call("CONFIG", "SET", "maxmemory", str(limit))
+        for db, policy in enumerate(POLICIES, 9):
+            client.call("CONFIG", "SET", "maxmemory-policy", policy)
+            client.call("SELECT", str(db))
+            where = "with %d threads and %s in database %d" % (threads, policy, db)
+            for number in range(1000):
+                reply = client.call("SETEX", "key:%d" % number, "10000", "x")
+                eq(reply, resp.OK, "key %d %s" % (number, where))
+                if number % 20 == 0:
+                    used_now = memory_now(client)
+                    check(used_now < limit + 4096, "%d over %s" % (used_now - limit, where))
+            size = client.call("DBSIZE")
+            check(size > 200, "%d keys are left %s" % (size, where))
+
+
+@test(timeout=60)
+def little_room_is_kept_to_by_many_clients(context):
+    """As before, by clients on all loops at once, each in a database of its own."""
+    server = context.start("--maxmemory-policy", "allkeys-lru", threads=4)
+    client = context.client(server)
+    clients = [context.client(server, db=db) for db in range(4)]
+    for one in clients:
+        one.call("SETEX", "first", "10000", "1")
+    client.call("FLUSHALL", "SYNC")
+    until(lambda: memory_now(client) == memory_now(client), what="memory at rest")
+    limit = memory_now(client) + 200 * 1024
+    client.call("CONFIG", "SET", "maxmemory", str(limit))
+    for number in range(2000):
+        for one in clients:
+            one.send("SETEX", "key:%d" % number, "10000", "x")
+        for one in clients:
+            eq(one.recv(), resp.OK, "key %d" % number)
+        if number % 20 == 0:
+            over = memory_now(client) - limit
+            check(over < 4096, "%d over the limit at key %d" % (over, number))
+    size = sum(one.call("DBSIZE") for one in clients)
+    check(size > 400, "%d keys are left" % size)
+
+
 @test(timeout=60)
 def policy_changed_at_run_time(context):
     server, client, limit = limited(context, "noeviction")
@@ -321,3 +379,40 @@ def memory_is_known_at_once_and_comes_back(context):
     check(full > before + 1000000, "used_memory: %d before, %d after" % (before, full))
     eq(client.call("UNLINK", "set"), 1)
     until(lambda: used(server) < before + 1000000, what="the memory to come back")
+
+
+def counts_buffers(context, server):
+    """50 keys of 100 KB below a limit of 11 MB; another client sends 8 MB of a command, and stays
+    or leaves. Returns the number of keys while it stays, and after it has left and others wrote."""
+    client = context.client(server)
+    limit = used(server) + (11 << 20)
+    client.call("CONFIG", "SET", "maxmemory", str(limit), "maxmemory-policy", "allkeys-lru")
+    for number in range(50):
+        client.call("SETRANGE", "key:%d" % number, "100000", "x")
+    eq(client.call("DBSIZE"), 50)
+    unfinished = context.client(server)
+    unfinished.raw(b"*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$8000000\r\n" + b"x" * 7990000)
+
+    def arrived():
+        lines = client.call("CLIENT", "LIST").decode().splitlines()
+        return any(int(line.split(" qbuf=")[1].split()[0]) > 7980000 for line in lines)
+
+    until(arrived, what="the unfinished command")
+    client.call("SET", "small", "x")
+    staying = client.call("DBSIZE")
+    unfinished.close()
+    until(lambda: len(client.call("CLIENT", "LIST").splitlines()) <= 2, what="the client to leave")
+    for number in range(100):
+        client.call("SET", "small", "x")
+    return staying, client.call("DBSIZE")
+
+
+@test()
+def buffers_of_clients_count_toward_the_limit(context):
+    """At once, when they grow and when they go: as many keys are evicted as make room, no more."""
+    for start in (context.start, context.start_stock):
+        server = start()
+        staying, left = counts_buffers(context, server)
+        # 2 MB had to go: 20 keys. A buffer is somewhat larger than what is in it.
+        check(15 <= staying <= 31, "%s: %d keys are left" % (server.name, staying))
+        eq(left, staying, "%s: keys when the client has left" % server.name)

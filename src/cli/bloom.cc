@@ -27,7 +27,7 @@ using types::Bloom;
 using types::FilterHash;
 
 constexpr std::string_view kHelp = R"(Usage: sava bloom [--bits M] [--hashes K]
-       sava bloom create FILE (--bits M [--hashes K] | --items N --rate P)
+       sava bloom create FILE (--bits M [--hashes K] | --items N --rate P) [--force]
        sava bloom add FILE [VALUE ...]
        sava bloom check FILE [VALUE ...]
        sava bloom info FILE
@@ -36,7 +36,7 @@ constexpr std::string_view kHelp = R"(Usage: sava bloom [--bits M] [--hashes K]
 A Bloom filter in a file: which values may have been added, and which certainly were not.
 Alone it shows a menu and works on bloom.txt in the current directory.
 
-  create   make an empty filter, or empty the one that is there
+  create   make an empty filter; a file that is there is replaced only with --force
   add      add values; without any, the lines of standard input
   check    print `maybe` or `no` for each value; without any, for the lines of standard input
   info     print the numbers of a filter
@@ -46,6 +46,7 @@ Alone it shows a menu and works on bloom.txt in the current directory.
   --hashes K   how many of them a value sets (3)
   --items N    as many bits and hashes as N values need ...
   --rate P     ... so that P of all other values are taken for known, e.g. 0.01
+  --force      create: replace the file if there is one
 
 Exit code: 0 done (check: every value may be there), 1 check: some value is not there,
            2 it could not be done.
@@ -75,6 +76,7 @@ struct Sizes {
   uint64_t hashes = 0;
   uint64_t items = 0;
   double rate = 0;
+  bool force = false;
 };
 
 // Takes the options out of the words; what is left stays in *words. An error text, or nothing.
@@ -88,8 +90,12 @@ std::optional<std::string> TakeOptions(std::vector<std::string>* words, Sizes* s
     if (word == "--hashes") number = &sizes->hashes;
     if (word == "--items") number = &sizes->items;
     if (values || (number == nullptr && word != "--rate")) {
+      // Elsewhere than behind `create` it is a value.
+      const bool force = word == "--force" && !left.empty() && left[0] == "create";
       if (word == "--" && !values) {
         values = true;
+      } else if (force && !values) {
+        sizes->force = true;
       } else {
         left.push_back(word);
       }
@@ -198,6 +204,10 @@ void ForEachValue(const std::vector<std::string>& words, size_t first,
 int Create(const std::string& path, Sizes sizes) {
   if (const auto problem = Work(&sizes)) return Fail(*problem);
   if (sizes.bits == 0) return Fail("create needs --bits, or --items and --rate");
+  struct stat about {};
+  if (!sizes.force && lstat(path.c_str(), &about) == 0) {
+    return Fail(fmt::format("{} exists; --force replaces it", path));
+  }
   auto bloom = Make(sizes);
   if (!bloom) return Fail(bloom.error());
   if (const base::Status status = WriteBloomFile(path, **bloom); !status) {

@@ -281,6 +281,24 @@ def bloom_menu(context):
 
 
 @test()
+def bloom_create_keeps_what_is_there(context):
+    context.sava_only()
+    with tempfile.TemporaryDirectory(prefix="sava-e2e-") as folder:
+        path = os.path.join(folder, "f")
+        eq(bloom(context, "create", path, "--bits", "1000")[0], 0)
+        eq(bloom(context, "add", path, "one", "--", "--force")[0], 0)
+        code, out, err = bloom(context, "create", path, "--bits", "1000")
+        eq((code, out), (2, ""))
+        check("--force" in err, err)
+        eq(bloom(context, "check", path, "one", "--force")[:2], (0, "maybe\nmaybe\n"))
+        eq(bloom(context, "create", path, "--force", "--bits", "2000")[0], 0)
+        eq(bloom(context, "check", path, "one")[:2], (1, "no\n"))
+        # A link that leads nowhere is something, too.
+        os.symlink("nowhere", os.path.join(folder, "link"))
+        eq(bloom(context, "create", os.path.join(folder, "link"), "--bits", "8")[0], 2)
+
+
+@test()
 def bloom_files(context):
     context.sava_only()
     with tempfile.TemporaryDirectory(prefix="sava-e2e-") as folder:

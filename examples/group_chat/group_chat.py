@@ -7,7 +7,7 @@
 
 `group_chat.py PORT` plays a small story: members join and leave, read what they have not read yet,
 also those who were away meanwhile, and a message is deleted as soon as everyone has read it. Each
-step is one transaction, so it cannot be seen half done.
+step is one transaction, so it cannot be seen half done, and many may talk at the same time.
 """
 
 import socket
@@ -27,12 +27,6 @@ class Connection:
             b"$%d\r\n%s\r\n" % (len(word), word) for word in encoded))
         return self.reply()
 
-    def transaction(self, *commands):
-        self.run("MULTI")
-        for command in commands:
-            self.run(*command)
-        return self.run("EXEC")
-
     def reply(self):
         line = self.replies.readline().rstrip(b"\r\n")
         kind, rest = line[:1], line[1:]
@@ -49,50 +43,87 @@ class Chats:
     def __init__(self, connection):
         self.db = connection
 
+    def step(self, keys, plan):
+        """One transaction: `plan` reads the keys and returns (commands, answer). If somebody
+        changes one of the keys before the commands run, none of them does, and it starts again."""
+        while True:
+            self.db.run("WATCH", *keys)
+            commands, answer = plan()
+            if not commands:
+                self.db.run("UNWATCH")
+                return answer
+            self.db.run("MULTI")
+            for command in commands:
+                self.db.run(*command)
+            if self.db.run("EXEC") is not None:
+                return answer
+
     def join(self, chat, user):
         """The user receives what is sent from now on."""
-        last = self.db.run("GET", "last:" + chat) or 0
-        self.db.transaction(
-            ("ZADD", "chat:" + chat, last, user),
-            ("ZADD", "seen:" + user, last, chat),
-        )
+        def plan():
+            last = self.db.run("GET", "last:" + chat) or 0
+            return [("ZADD", "chat:" + chat, last, user),
+                    ("ZADD", "seen:" + user, last, chat)], None
+
+        self.step(["last:" + chat], plan)
 
     def send(self, chat, sender, text):
-        number = self.db.run("INCR", "last:" + chat)
-        self.db.run("ZADD", "messages:" + chat, number, "%d %s: %s" % (number, sender, text))
-        return number
+        def plan():
+            number = int(self.db.run("GET", "last:" + chat) or 0) + 1
+            message = "%d %s: %s" % (number, sender, text)
+            return [("SET", "last:" + chat, number),
+                    ("ZADD", "messages:" + chat, number, message)], number
+
+        return self.step(["last:" + chat], plan)
 
     def unread(self, user):
         """What the user has not received yet, by chat; from now on it is received."""
         found = {}
-        chats = self.db.run("ZRANGE", "seen:" + user, 0, -1, "WITHSCORES")
-        for chat, seen in zip(chats[::2], chats[1::2]):
+        for chat in self.db.run("ZRANGE", "seen:" + user, 0, -1):
+            texts = self.receive(chat, user)
+            if texts:
+                found[chat] = texts
+        return found
+
+    def receive(self, chat, user):
+        """Takes the chat's messages that are new to the user, and deletes those that every member
+        has received by now."""
+        def plan():
+            seen = self.db.run("ZSCORE", "seen:" + user, chat)
+            if seen is None:
+                return [], []  # the user has left meanwhile
             pairs = self.db.run(
                 "ZRANGEBYSCORE", "messages:" + chat, "(" + seen, "+inf", "WITHSCORES")
             if not pairs:
-                continue
-            found[chat] = [text.split(" ", 1)[1] for text in pairs[::2]]
-            self.db.transaction(
-                ("ZADD", "chat:" + chat, pairs[-1], user),
-                ("ZADD", "seen:" + user, pairs[-1], chat),
-            )
-            self.forget_read(chat)
-        return found
+                return [], []
+            last = pairs[-1]
+            slowest = self.slowest_but(chat, user)
+            read = last if slowest is None else min(last, slowest, key=int)
+            return [("ZADD", "chat:" + chat, last, user),
+                    ("ZADD", "seen:" + user, last, chat),
+                    ("ZREMRANGEBYSCORE", "messages:" + chat, "-inf", read)], [
+                        text.split(" ", 1)[1] for text in pairs[::2]]
+
+        return self.step(["chat:" + chat, "messages:" + chat, "seen:" + user], plan)
 
     def leave(self, chat, user):
-        self.db.transaction(
-            ("ZREM", "chat:" + chat, user),
-            ("ZREM", "seen:" + user, chat),
-        )
-        if self.db.run("ZCARD", "chat:" + chat) == 0:
-            self.db.run("DEL", "messages:" + chat, "last:" + chat)
-        else:
-            self.forget_read(chat)
+        """Deletes the messages that only this user had not received; the last one to leave takes
+        the chat along."""
+        def plan():
+            slowest = self.slowest_but(chat, user)
+            if slowest is None:
+                rest = ("DEL", "messages:" + chat, "last:" + chat)
+            else:
+                rest = ("ZREMRANGEBYSCORE", "messages:" + chat, "-inf", slowest)
+            return [("ZREM", "chat:" + chat, user), ("ZREM", "seen:" + user, chat), rest], None
 
-    def forget_read(self, chat):
-        """Deletes the messages that every member has received."""
-        slowest = self.db.run("ZRANGE", "chat:" + chat, 0, 0, "WITHSCORES")
-        self.db.run("ZREMRANGEBYSCORE", "messages:" + chat, "-inf", slowest[1])
+        self.step(["chat:" + chat], plan)
+
+    def slowest_but(self, chat, user):
+        """How far the slowest of the other members has received; None without others."""
+        pairs = self.db.run("ZRANGE", "chat:" + chat, 0, 1, "WITHSCORES")
+        scores = [score for member, score in zip(pairs[::2], pairs[1::2]) if member != user]
+        return scores[0] if scores else None
 
     def kept(self, chat):
         return self.db.run("ZCARD", "messages:" + chat)

@@ -2,6 +2,8 @@
 // of RedisBloom. Every change is logged as it came: a filter is what its commands made it.
 #include "types/bloom.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -247,6 +249,20 @@ void Stats(Context& context) {
   reply.Int(static_cast<int64_t>(bloom->MemoryUsage(0)));
 }
 
+void Debug(Context& context) {
+  Bloom* bloom = nullptr;
+  if (!RequireFilter(context, Access::kRead, &bloom)) return;
+  const std::vector<Bloom::Part> parts = bloom->parts();
+  protocol::Reply& reply = context.reply();
+  reply.Array(static_cast<int64_t>(parts.size()) + 1);
+  reply.Bulk(fmt::format("size:{}", bloom->items()));
+  for (const Bloom::Part& part : parts) {
+    reply.Bulk(fmt::format("bytes:{} bits:{} hashes:{} hashwidth:64 capacity:{} size:{} ratio:{:g}",
+                           part.bytes, part.bits, part.hashes, part.capacity, part.items,
+                           bloom->options().error));
+  }
+}
+
 // ---- carrying elsewhere ----
 
 void Scandump(Context& context) {
@@ -424,6 +440,18 @@ const CommandSpec kRows[] = {
      .reply = "map: m, n, k, fill, rate_formula, rate_observed, rate_promised, layout, stages, "
               "deletable, bytes",
      .example = "BF.STATS seen"},
+    {.name = "bf.debug",
+     .handler = Debug,
+     .arity = 2,
+     .flags = kReadonly | kFast,
+     .keys = {KeyAt(1, kKeyRo)},
+     .group = "bf",
+     .summary = "Tells how many items a Bloom filter has, and a line of numbers for each stage.",
+     .complexity = "O(N) where N is the number of stages",
+     .arguments = "key",
+     .reply = "array: size, then for each stage bytes, bits, hashes, hashwidth, capacity, size, "
+              "ratio",
+     .example = "BF.DEBUG seen"},
     {.name = "bf.scandump",
      .handler = Scandump,
      .arity = 3,

@@ -2,6 +2,8 @@
 // errors of RedisBloom. Every change is logged as it came.
 #include "types/cuckoo.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -38,13 +40,13 @@ struct Parameter {
 
 constexpr Parameter kParameters[] = {
     {"BUCKETSIZE", "Couldn't parse BUCKETSIZE",
-     "BUCKETSIZE parameter needs to be a positive integer", 1, kMaxBucketSize,
+     "BUCKETSIZE: value must be an integer between 1 and 255, inclusive.", 1, kMaxBucketSize,
      &Cuckoo::Options::bucket_size},
     {"MAXITERATIONS", "Couldn't parse MAXITERATIONS",
-     "MAXITERATIONS parameter needs to be a positive integer", 1, kMaxIterations,
+     "MAXITERATIONS: value must be an integer between 1 and 65535, inclusive.", 1, kMaxIterations,
      &Cuckoo::Options::max_iterations},
     {"EXPANSION", "Couldn't parse EXPANSION",
-     "EXPANSION parameter needs to be a non-negative integer", 0, kMaxExpansion,
+     "EXPANSION: value must be an integer between 0 and 32768, inclusive.", 0, kMaxExpansion,
      &Cuckoo::Options::expansion},
 };
 
@@ -183,6 +185,14 @@ void Del(Context& context) {
   context.reply().Bool(removed);
 }
 
+void Compact(Context& context) {
+  Cuckoo* cuckoo = nullptr;
+  if (!RequireFilter(context, Access::kWrite, &cuckoo, "Cuckoo filter was not found")) return;
+  cuckoo->Compact();
+  FilterChanged<Cuckoo>(context, nullptr, 1, "cf.compact");
+  context.reply().Ok();
+}
+
 // ---- asking ----
 
 void Exists(Context& context) {
@@ -226,6 +236,16 @@ void Info(Context& context) {
     context.reply().Simple(name);
     context.reply().Int(static_cast<int64_t>(number));
   }
+}
+
+void Debug(Context& context) {
+  Cuckoo* cuckoo = nullptr;
+  if (!RequireFilter(context, Access::kRead, &cuckoo)) return;
+  const Cuckoo::Options& options = cuckoo->options();
+  context.reply().Bulk(fmt::format(
+      "bktsize:{} buckets:{} items:{} deletes:{} filters:{} max_iterations:{} expansion:{}",
+      options.bucket_size, cuckoo->buckets(), cuckoo->items(), cuckoo->deleted(), cuckoo->filters(),
+      options.max_iterations, options.expansion));
 }
 
 // ---- carrying elsewhere ----
@@ -407,6 +427,28 @@ const CommandSpec kRows[] = {
          "map: Size, Number of buckets, Number of filters, Number of items inserted, Number of "
          "items deleted, Bucket size, Expansion rate, Max iterations",
      .example = "CF.INFO sessions"},
+    {.name = "cf.compact",
+     .handler = Compact,
+     .arity = 2,
+     .flags = kWrite,
+     .keys = {KeyAt(1, kKeyRw)},
+     .group = "cf",
+     .summary = "Gives back the memory that deletions left unused in a cuckoo filter.",
+     .complexity = "O(N) where N is the number of items",
+     .arguments = "key",
+     .reply = "OK",
+     .example = "CF.COMPACT sessions"},
+    {.name = "cf.debug",
+     .handler = Debug,
+     .arity = 2,
+     .flags = kReadonly | kFast,
+     .keys = {KeyAt(1, kKeyRo)},
+     .group = "cf",
+     .summary = "Tells the numbers of CF.INFO in one line.",
+     .complexity = "O(1)",
+     .arguments = "key",
+     .reply = "string: bktsize, buckets, items, deletes, filters, max_iterations, expansion",
+     .example = "CF.DEBUG sessions"},
     {.name = "cf.scandump",
      .handler = Scandump,
      .arity = 3,

@@ -336,6 +336,22 @@ Bloom::Stats Bloom::stats() const {
   return stats;
 }
 
+std::vector<Bloom::Part> Bloom::parts() const {
+  std::vector<Part> parts;
+  for (const Stage& stage : stages_) {
+    if (stage.bits != nullptr) {
+      const BitFilter::Geometry& geometry = stage.bits->geometry();
+      parts.push_back(
+          {stage.memory(), geometry.bits, geometry.hashes, geometry.capacity, stage.items()});
+      continue;
+    }
+    const double limit = TableLimit(stage);
+    parts.push_back({stage.memory(), stage.memory() * 8, 1,
+                     limit < 0x1p63 ? static_cast<uint64_t>(limit) : 0, stage.items()});
+  }
+  return parts;
+}
+
 std::string_view Bloom::encoding() const {
   if (exact()) return "exact";
   if (stages_[0].bits == nullptr) return "table";

@@ -93,6 +93,15 @@ class Bloom final : public Object {
     size_t stages = 0;
   };
   Stats stats() const;
+  struct Part {
+    uint64_t bytes;
+    uint64_t bits;
+    uint32_t hashes;
+    uint64_t capacity;  // 0: no limit
+    uint64_t items;
+  };
+  // One for each stage.
+  std::vector<Part> parts() const;
 
   static const TypeInfo& Type();
   const TypeInfo& type() const override { return Type(); }

@@ -73,6 +73,12 @@ bool Cuckoo::Remove(uint64_t hash) {
   return true;
 }
 
+void Cuckoo::Compact() {
+  while (!SavePieces(SIZE_MAX)) continue;
+  table_ = table_->Clone();
+  deleted_ = 0;
+}
+
 // ---- as an object ----
 
 const TypeInfo& Cuckoo::Type() {

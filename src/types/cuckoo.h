@@ -52,6 +52,9 @@ class Cuckoo final : public Object {
   Added AddNew(uint64_t hash) { return Count(hash) != 0 ? Added::kKnown : Add(hash); }
   // Deletes one copy; false when there is none.
   bool Remove(uint64_t hash);
+  // Builds the table anew, without the room that deletions left in it, and counts deletions from 0
+  // again. O(n).
+  void Compact();
 
   static const TypeInfo& Type();
   const TypeInfo& type() const override { return Type(); }

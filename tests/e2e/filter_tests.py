@@ -70,6 +70,43 @@ register()
 
 
 @test()
+def debug_tells_every_stage(context):
+    client = ours(context)
+    client.call("BF.RESERVE", "b", "0.02", "10000")
+    add(client, "b", ("i%d" % i for i in range(30000)))
+    first, *stages = client.call("BF.DEBUG", "b")
+    eq(first, b"size:%d" % client.call("BF.CARD", "b"))
+    eq(len(stages), fields(client.call("BF.STATS", "b"))[b"stages"])
+    sizes = 0
+    for stage in stages:
+        numbers = dict(word.split(b":") for word in stage.split())
+        eq(
+            list(numbers),
+            [b"bytes", b"bits", b"hashes", b"hashwidth", b"capacity", b"size", b"ratio"],
+        )
+        eq((numbers[b"hashwidth"], numbers[b"ratio"]), (b"64", b"0.02"))
+        sizes += int(numbers[b"size"])
+    eq(sizes, client.call("BF.CARD", "b"))
+
+
+@test()
+def compact_gives_memory_back(context):
+    client = ours(context)
+    items = ["i%d" % i for i in range(20000)]
+    for at in range(0, len(items), 999):
+        client.call("CF.INSERT", "c", "ITEMS", *items[at : at + 999])
+    eq(set(client.pipeline([("CF.DEL", "c", item) for item in items[100:]])), {1})
+    before = client.call("MEMORY", "USAGE", "c")
+    digest = client.call("CF.MEXISTS", "c", *items[:200])
+    eq(client.call("CF.COMPACT", "c"), resp.OK)
+    after = client.call("MEMORY", "USAGE", "c")
+    check(after * 4 < before, "%d bytes became %d" % (before, after))
+    eq(client.call("CF.MEXISTS", "c", *items[:200]), digest)
+    eq(sum(digest[:100]), 100)
+    check(b" items:100 deletes:0 " in client.call("CF.DEBUG", "c"), "counted anew")
+
+
+@test()
 def replies_in_resp3(context):
     client = ours(context, proto=3)
     yes, no = resp.Boolean(True), resp.Boolean(False)

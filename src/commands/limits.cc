@@ -22,6 +22,10 @@ using types::RateState;
 
 constexpr int64_t kTimeNotGiven = -1;
 
+// How long a bucket written with NOW is kept at least: its times are not the server's, so the
+// server cannot tell when it is as good as none.
+constexpr int64_t kReplayLifeMs = 24 * 60 * 60 * 1000;
+
 // What may follow the buckets.
 struct Options {
   int64_t burst = 0;  // 0: not given
@@ -128,12 +132,19 @@ bool LoadBucket(Context& context, std::string_view key, const RateRule& rule, in
   return false;
 }
 
-// Keeps the state until it is as good as none; the log gets the result and its absolute time.
-// `reset_ms` is what the answer says.
-void StoreBucket(Context& context, std::string_view key, const RateRule& rule, int64_t now_ms,
-                 const RateState& state, int64_t reset_ms) {
+// How long the key lives: until the state is as good as none, longer for WINDOW, and a day at least
+// where the caller gave the time. `reset_ms` is what the answer says.
+int64_t LifeOf(const RateRule& rule, const RateState& state, int64_t now_ms, int64_t reset_ms,
+               const Options& options) {
   const int64_t ttl = reset_ms > 0 ? reset_ms : types::RateTtl(rule, state, now_ms);
-  const int64_t expire_at = context.now_ms() + std::max<int64_t>(ttl, 1);
+  const int64_t life = types::BucketLife(rule, ttl);
+  return options.now_ms == kTimeNotGiven ? life : std::max(life, kReplayLifeMs);
+}
+
+// The log gets the result and its absolute time.
+void StoreBucket(Context& context, std::string_view key, const RateRule& rule,
+                 const RateState& state, int64_t life_ms) {
+  const int64_t expire_at = context.now_ms() + life_ms;
   char text[types::kBucketText];
   const std::string_view value(text, types::FormatBucket(rule.algorithm, state, text));
   if (rule.algorithm == RateAlgorithm::kGcra) {
@@ -245,7 +256,8 @@ void Take(Context& context) {
   }
   const RateAnswer answer = types::TakeTokens(call.rule, call.options.cost, call.now_ms, &state);
   if (answer.allowed && call.options.cost > 0) {
-    StoreBucket(context, call.key, call.rule, call.now_ms, state, answer.reset_ms);
+    StoreBucket(context, call.key, call.rule, state,
+                LifeOf(call.rule, state, call.now_ms, answer.reset_ms, call.options));
   }
   ReplyFive(context, answer);
 }
@@ -276,7 +288,8 @@ void Refund(Context& context) {
     answer.retry_ms = 0;
   }
   if (answer.allowed && types::RateTtl(call.rule, state, call.now_ms) > 0) {
-    StoreBucket(context, call.key, call.rule, call.now_ms, state, answer.reset_ms);
+    StoreBucket(context, call.key, call.rule, state,
+                LifeOf(call.rule, state, call.now_ms, answer.reset_ms, call.options));
   } else if (answer.allowed) {  // nothing is missing any more: as good as no bucket
     context.Delete(call.key);
     context.Changed();
@@ -303,7 +316,8 @@ void TakeAll(Context& context) {
   if (refused < 0 && options.cost > 0) {
     for (Part& part : parts) {
       part.answer = types::TakeTokens(part.rule, options.cost, now_ms, &part.state);
-      StoreBucket(context, part.key, part.rule, now_ms, part.state, part.answer.reset_ms);
+      StoreBucket(context, part.key, part.rule, part.state,
+                  LifeOf(part.rule, part.state, now_ms, part.answer.reset_ms, options));
     }
   }
   protocol::Reply& reply = context.reply();
@@ -340,7 +354,7 @@ void Throttle(Context& context) {
   }
   if (!answer.limited) {
     state.time = answer.new_tat;
-    StoreBucket(context, key, kGcra, now_ms, state, answer.ttl_ms);
+    StoreBucket(context, key, kGcra, state, types::BucketLife(kGcra, answer.ttl_ms));
   }
   context.reply().Ints(
       {answer.limited ? 1 : 0, answer.limit, answer.remaining, answer.retry_s, answer.reset_s});

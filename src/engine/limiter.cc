@@ -70,8 +70,9 @@ bool RateBucket::TakeChange(int64_t now_ms, Text* out) {
   if (!dirty_) return false;
   dirty_ = false;
   EnsureState(now_ms);
-  out->ttl_ms = types::RateTtl(rule_, state_, now_ms);
-  if (out->ttl_ms <= 0) return false;  // as good as new: no key says the same
+  const int64_t ttl_ms = types::RateTtl(rule_, state_, now_ms);
+  if (ttl_ms <= 0) return false;  // as good as new: no key says the same
+  out->ttl_ms = types::BucketLife(rule_, ttl_ms);
   out->size = types::FormatBucket(rule_.algorithm, state_, out->bytes);
   out->number = rule_.algorithm == types::RateAlgorithm::kGcra;
   return true;

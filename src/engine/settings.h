@@ -157,8 +157,8 @@ struct Settings : types::CollectionLimits {
   std::optional<types::RateRule> ratelimit_default;  // for users without a rule of their own
   std::vector<UserLimit> ratelimit_users;
   std::vector<NetworkLimit> ratelimit_networks;
-  std::vector<std::string> ratelimit_exempt = {"AUTH", "HELLO",  "PING",
-                                               "QUIT", "CONFIG", "SHUTDOWN"};
+  std::vector<std::string> ratelimit_exempt = {"AUTH", "HELLO",  "PING",    "QUIT",
+                                               "INFO", "CONFIG", "SHUTDOWN"};
   std::string ratelimit_key_prefix = "__rl:";
 
   // Process and log.

@@ -501,6 +501,11 @@ int64_t RateTtl(const RateRule& rule, const RateState& state, int64_t now_ms) {
   return 0;
 }
 
+int64_t BucketLife(const RateRule& rule, int64_t ttl_ms) {
+  const int64_t extra = rule.algorithm == RateAlgorithm::kWindow ? rule.period_ms - 1 : 0;
+  return std::max<int64_t>(ttl_ms + extra, 1);
+}
+
 bool ParseBucket(RateAlgorithm algorithm, std::string_view text, RateState* state) {
   state->entries = 0;
   switch (algorithm) {

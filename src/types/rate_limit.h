@@ -87,6 +87,9 @@ RateAnswer RefundTokens(const RateRule& rule, int64_t cost, int64_t now_ms, Rate
 
 // Milliseconds until the state is as good as a fresh one.
 int64_t RateTtl(const RateRule& rule, const RateState& state, int64_t now_ms);
+// For how long a key holds a state of that RateTtl, at least 1 ms. A WINDOW is kept for two periods
+// from its reset on, so that a bucket whose window is over can still be read.
+int64_t BucketLife(const RateRule& rule, int64_t ttl_ms);
 
 // Room for the text of any state.
 inline constexpr size_t kBucketText = 32 * 40;

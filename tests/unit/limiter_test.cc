@@ -142,7 +142,7 @@ TEST(Limiter, TheBucketIsAKeyThatIsWrittenInTime) {
       << "and at once for a command that names it";
   test.settings.ratelimit_enabled = false;
   test.engine.limiter().Configure(test.settings);
-  EXPECT_EQ(client.Run({"PTTL", "__rl:default"}), ":59901\r\n");
+  EXPECT_EQ(client.Run({"PTTL", "__rl:default"}), ":119900\r\n");
 }
 
 TEST(Limiter, SettingABucketIsHonouredForOthersOnly) {

@@ -32,8 +32,8 @@ TEST_F(Limits, TakeStoresTheBucketAndItsTime) {
   EXPECT_EQ(Run({"RL.TAKE", "k", "WINDOW", "3", "60000"}),
             "*5\r\n:1\r\n:3\r\n:2\r\n:0\r\n:60001\r\n");
   EXPECT_EQ(context.StringAt("k"), "1700000000000 2");
-  EXPECT_EQ(context.ExpiryAt("k"), kNow + 60001);
-  EXPECT_EQ(context.TakeEffects(), "SET k 1700000000000 2 PXAT 1700000060001");
+  EXPECT_EQ(context.ExpiryAt("k"), kNow + 120'000);
+  EXPECT_EQ(context.TakeEffects(), "SET k 1700000000000 2 PXAT 1700000120000");
   EXPECT_EQ(context.TakeChanges(), 1);
   EXPECT_EQ(context.TakeEvents(), "set k");
 }
@@ -63,9 +63,39 @@ TEST_F(Limits, NowReplaysAnotherTime) {
   EXPECT_EQ(Ints({"RL.TAKE", "k", "WINDOW", "3", "60000", "NOW", "1000000030000"}),
             "1 3 0 0 30001");
   EXPECT_EQ(context.StringAt("k"), "1000000000000 0");
-  EXPECT_EQ(context.ExpiryAt("k"), kNow + 30001) << "the time to live is the server's";
   EXPECT_EQ(Ints({"RL.TAKE", "k", "WINDOW", "3", "60000", "NOW", "1000000060001"}),
             "1 3 2 0 60001");
+}
+
+// Document S4, 11:03:00: the bucket is read as it is, although its interval has passed.
+TEST_F(Limits, AnElapsedWindowCanBeRead) {
+  Run({"RL.TAKE", "k", "WINDOW", "3", "60000"});
+  context.set_now_ms(kNow + 115'000);
+  EXPECT_EQ(context.StringAt("k"), "1700000000000 2");
+  EXPECT_EQ(Ints({"RL.PEEK", "k", "WINDOW", "3", "60000"}), "1 3 3 0 0");
+  EXPECT_EQ(Ints({"RL.TAKE", "k", "WINDOW", "3", "60000"}), "1 3 2 0 60001");
+  EXPECT_EQ(context.StringAt("k"), "1700000115000 2");
+  Run({"RL.TAKE", "k", "WINDOW", "3", "60000"});
+  EXPECT_EQ(context.ExpiryAt("k"), kNow + 115'000 + 120'000) << "from the reset on";
+}
+
+// However long a replay takes, the times in the buckets decide.
+TEST_F(Limits, WithNowTheServersClockDoesNotMatter) {
+  for (const char* algorithm : {"WINDOW", "TOKEN", "GCRA", "SLIDING"}) {
+    EXPECT_EQ(Ints({"RL.TAKE", "k", algorithm, "2", "100", "COST", "2", "NOW", "1000000000000"})
+                  .substr(0, 5),
+              "1 2 0");
+    context.set_now_ms(context.now_ms() + 3'600'000);
+    EXPECT_EQ(Ints({"RL.TAKE", "k", algorithm, "2", "100", "NOW", "1000000000010"}).substr(0, 5),
+              "0 2 0")
+        << algorithm;
+    EXPECT_EQ(
+        Ints({"RL.TAKEALL", "1", "k", algorithm, "2", "100", "NOW", "1000000000200"}).substr(0, 4),
+        "1 -1")
+        << algorithm;
+    EXPECT_EQ(context.ExpiryAt("k"), context.now_ms() + 86'400'000) << algorithm;
+    Run({"DEL", "k"});
+  }
 }
 
 TEST_F(Limits, EveryAlgorithmHasItsString) {
@@ -91,7 +121,7 @@ TEST_F(Limits, RefundGivesBackUpToTheWhole) {
   Run({"RL.TAKE", "k", "WINDOW", "3", "60000", "COST", "3"});
   context.TakeEffects();
   EXPECT_EQ(Ints({"RL.REFUND", "k", "WINDOW", "3", "60000", "COST", "2"}), "1 3 2 0 60001");
-  EXPECT_EQ(context.TakeEffects(), "SET k 1700000000000 2 PXAT 1700000060001");
+  EXPECT_EQ(context.TakeEffects(), "SET k 1700000000000 2 PXAT 1700000120000");
   Run({"RL.TAKE", "g", "GCRA", "10", "1000"});
   context.TakeEffects();
   EXPECT_EQ(Ints({"RL.REFUND", "g", "GCRA", "10", "1000", "COST", "5"}), "1 10 10 0 0");

@@ -1,6 +1,8 @@
 #include "cli/serve.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/sinks/syslog_sink.h>
@@ -10,6 +12,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +26,38 @@
 namespace sava::cli {
 
 namespace {
+
+// '.', '-', '*', '#': debug, verbose, notice, warning, as in Redis's log.
+class LevelMark final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& line, const std::tm& /*time*/,
+              spdlog::memory_buf_t& out) override {
+    out.push_back(line.level == spdlog::level::trace   ? '.'
+                  : line.level == spdlog::level::debug ? '-'
+                  : line.level == spdlog::level::info  ? '*'
+                                                       : '#');
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<LevelMark>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> LogFormat() {
+  auto format = std::make_unique<spdlog::pattern_formatter>();
+  format->add_flag<LevelMark>('*').set_pattern("%P:M %d %b %Y %H:%M:%S.%e %* %v");
+  return format;
+}
+
+// The log's own code would make directories that are missing.
+base::Status CheckLogFile(const std::string& path) {
+  if (path.empty()) return {};
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return base::Error{fmt::format("Can't open the log file '{}': {}", path, strerror(errno))};
+  }
+  close(fd);
+  return {};
+}
 
 base::Status OpenLog(const engine::Settings& settings) {
   try {
@@ -41,7 +76,7 @@ base::Status OpenLog(const engine::Settings& settings) {
                                                                       LOG_PID, facility, false));
     }
     auto logger = std::make_shared<spdlog::logger>("sava", sinks.begin(), sinks.end());
-    logger->set_pattern("%P:M %d %b %Y %H:%M:%S.%e * %v");
+    logger->set_formatter(LogFormat());
     logger->flush_on(spdlog::level::trace);
     static constexpr spdlog::level::level_enum kLevels[] = {
         spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
@@ -52,6 +87,13 @@ base::Status OpenLog(const engine::Settings& settings) {
     return base::Error{fmt::format("Can't open the log file: {}", error.what())};
   }
   return {};
+}
+
+// A reason to end, once wherever somebody looks: in the log, and on the terminal if that is
+// elsewhere.
+void TellFatal(const engine::Settings& settings, const std::string& reason) {
+  spdlog::critical("{}", reason);
+  if (!settings.logfile.empty() && !settings.daemonize) std::cerr << "sava: " << reason << "\n";
 }
 
 // Tells a supervisor (systemd's notify protocol) that the server is ready.
@@ -138,6 +180,10 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
     return 1;
   }
   const engine::Settings& settings = config->settings();
+  if (base::Status status = CheckLogFile(settings.logfile); !status) {
+    std::cerr << "sava: " << status.error() << "\n";
+    return 1;
+  }
   if (settings.daemonize) {
     if (daemon(1, 0) != 0) {
       perror("sava: daemonize");
@@ -156,8 +202,7 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   server::Server server(std::move(config));
   server.set_executable(executable);
   if (base::Status status = server.Open(); !status) {
-    std::cerr << "sava: " << status.error() << "\n";
-    spdlog::warn("{}", status.error());
+    TellFatal(settings, status.error());
     return 1;
   }
   const std::string pid_path =
@@ -169,10 +214,7 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   server.Start();
   base::Result<bool> loaded = server.WaitLoaded();
   if (!loaded || !*loaded) {
-    if (!loaded) {
-      std::cerr << "sava: " << loaded.error() << "\n";
-      spdlog::critical("{}", loaded.error());
-    }
+    if (!loaded) TellFatal(settings, loaded.error());
     if (!pid_path.empty()) unlink(pid_path.c_str());
     spdlog::shutdown();
     _exit(loaded ? 0 : 1);  // nothing was changed: there is nothing to be put in order

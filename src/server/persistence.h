@@ -224,6 +224,8 @@ class Persistence {
   base::Status LoadLog(const engine::Settings& settings, const journal::AofManifest& manifest,
                        bool exclusive);
   base::Status LoadDump(const engine::Settings& settings, bool exclusive, bool merge = false);
+  // At start; without a dump the data set is new.
+  base::Status LoadDumpOrBegin(const engine::Settings& settings);
   base::Status Upgrade(const engine::Settings& settings, journal::AofManifest* manifest);
   base::Result<bool> LoadIncrement(const engine::Settings& settings, const std::string& directory,
                                    std::span<const journal::AofFile> increments, bool exclusive);

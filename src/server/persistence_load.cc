@@ -233,9 +233,14 @@ base::Status Persistence::Upgrade(const engine::Settings& settings, AofManifest*
   return {};
 }
 
+base::Status Persistence::LoadDumpOrBegin(const engine::Settings& settings) {
+  if (files_.Exists(PathIn(settings.dir, settings.dbfilename))) return LoadDump(settings, false);
+  spdlog::info("Nothing to load from {}: a new, empty data set begins", settings.dir);
+  return {};
+}
+
 base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest* manifest) {
-  const bool dump = files_.Exists(PathIn(settings.dir, settings.dbfilename));
-  if (!settings.appendonly) return dump ? LoadDump(settings, false) : base::Status();
+  if (!settings.appendonly) return LoadDumpOrBegin(settings);
   const std::string directory = DirectoryFor(settings);
   auto found = AofLog::FindManifest(files_, directory, settings.appendfilename, manifest);
   if (!found) return base::Error{found.error()};
@@ -255,7 +260,7 @@ base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest*
   }
   const bool has_files = manifest->base() != nullptr || !manifest->increments().empty();
   if (has_files) return LoadLog(settings, *manifest, false);
-  return dump ? LoadDump(settings, false) : base::Status();
+  return LoadDumpOrBegin(settings);
 }
 
 void Persistence::Load() {

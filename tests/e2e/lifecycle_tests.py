@@ -1,6 +1,7 @@
 """Start, configuration file, refusals, signals, SHUTDOWN and exit codes."""
 
 import os
+import re
 import signal
 import subprocess
 
@@ -50,6 +51,77 @@ def port_busy(context):
     code, output = context.try_start(port=first.port)
     eq(code, 1, "exit code")
     check("in use" in output and str(first.port) in output, output)
+    if context.is_sava:
+        check("pid %d)" % first.process.pid in output, "who has the port is not told: " + output)
+        check("--port" in output, "what to do is not told: " + output)
+
+
+@test()
+def fatal_errors_are_printed_once(context):
+    """In the log, and on the terminal when the log is elsewhere."""
+    first = context.start()
+    code, output = context.try_start(port=first.port)
+    eq((code, output.count("in use")), (1, 1), "the port: " + output)
+    folder = context.temp_dir()
+    with open(os.path.join(folder, "dump.rdb"), "wb") as file:
+        file.write(b"REDIS0009 and then nothing of the kind")
+    log = os.path.join(folder, "log")
+    code, output = context.try_start("--dir", folder, "--logfile", log)
+    eq(code, 1, "a damaged dump: " + output)
+    with open(log) as file:
+        text = file.read()
+    if context.is_sava:
+        eq(text.count("Can't load the data"), 1, "in the log: " + text)
+        eq(output.count("Can't load the data"), 1, "on the terminal: " + output)
+
+
+@test()
+def log_file_in_a_missing_directory(context):
+    missing = os.path.join(context.temp_dir(), "missing")
+    code, output = context.try_start("--logfile", os.path.join(missing, "log"))
+    eq(code, 1, "exit code")
+    check("Can't open the log file" in output, output)
+    check(not os.path.exists(missing), "the directory was made")
+
+
+@test()
+def log_lines_carry_their_level(context):
+    """'.' debug, '-' verbose, '*' notice, '#' warning."""
+    server = context.start("--loglevel", "debug")
+    client = context.client(server)
+    eq(client.call("DEBUG", "LOG", "a warning"), resp.OK)
+    broken = context.client(server)
+    broken.raw(b"*1\r\n$-5\r\n")
+    check(broken.closed_by_server(10), "a protocol error closes the connection")
+    until(lambda: b"Protocol error" in server.log(), what="the line about the protocol error")
+    marks = {}
+    for line in server.log().decode().splitlines():
+        found = re.fullmatch(r"\d+:M \d\d \w{3} \d{4} \d\d:\d\d:\d\d\.\d{3} ([.*#-]) (.*)", line)
+        if found:
+            marks[found[2]] = found[1]
+    for text, mark in (
+        ("DEBUG LOG: a warning", "#"),
+        ("Ready to accept connections", "*"),
+        ("Protocol error", "-"),
+    ):
+        seen = {m for line, m in marks.items() if line.startswith(text)}
+        context.expect(seen == {mark}, "%s: %s" % (text, sorted(seen)))
+
+
+@test()
+def a_new_data_set_is_announced(context):
+    context.sava_only("Redis has no such line")
+    line = b"a new, empty data set begins"
+    folder = context.temp_dir()
+    for options in (("--appendonly", "yes"), ("--appendonly", "no", "--save", "900 1")):
+        place = os.path.join(folder, options[1])
+        first = context.start("--dir", place, *options)
+        check(line in first.log(), "not told with %s" % (options,))
+        first.call("SET", "a", "1")
+        eq(first.terminate(), 0)
+        second = context.start("--dir", place, *options)
+        check(line not in second.log(), "told for an old one with %s" % (options,))
+        eq(second.call("GET", "a"), b"1")
 
 
 @test()

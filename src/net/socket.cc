@@ -12,6 +12,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include "net/port_owner.h"
 
 namespace sava::net {
 
@@ -21,6 +24,15 @@ base::Error Fail(int fd, std::string what) {
   const int code = errno;
   if (fd >= 0) close(fd);
   return base::Error{fmt::format("{}: {}", what, strerror(code))};
+}
+
+// Names who has the port.
+base::Error FailTcp(int fd, std::string what, int port) {
+  const bool in_use = errno == EADDRINUSE;
+  base::Error error = Fail(fd, std::move(what));
+  const PortOwner owner = in_use ? FindPortOwner(port) : PortOwner();
+  if (owner.pid != 0) error.message += fmt::format(" by {} (pid {})", owner.name, owner.pid);
+  return error;
 }
 
 std::string Text(const sockaddr_storage& address) {
@@ -75,8 +87,10 @@ base::Result<int> ListenTcp(const std::string& address, int port, int backlog) {
   if (list->ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   const int bound = bind(fd, list->ai_addr, list->ai_addrlen);
   freeaddrinfo(list);
-  if (bound != 0) return Fail(fd, fmt::format("bind {}:{}", address, port));
-  if (listen(fd, backlog) != 0) return Fail(fd, fmt::format("listen on {}:{}", address, port));
+  if (bound != 0) return FailTcp(fd, fmt::format("bind {}:{}", address, port), port);
+  if (listen(fd, backlog) != 0) {
+    return FailTcp(fd, fmt::format("listen on {}:{}", address, port), port);
+  }
   return fd;
 }
 

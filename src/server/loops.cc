@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -57,7 +58,7 @@ std::string AddressText(const std::string& address, int64_t port) {
 
 class Loops::Listener final : public net::Source {
  public:
-  Listener(Loops* owner, int fd, bool http) : fd_(fd), http_(http), owner_(owner) {}
+  Listener(Loops* owner, int fd, Place place) : fd_(fd), place_(std::move(place)), owner_(owner) {}
   ~Listener() override {
     if (fd_ >= 0) close(fd_);
   }
@@ -66,7 +67,8 @@ class Loops::Listener final : public net::Source {
     owner_->Accept(*this);
   }
   int fd() const { return fd_; }
-  bool http() const { return http_; }
+  const Place& place() const { return place_; }
+  bool http() const { return place_.http; }
   void Shut() {
     close(fd_);
     fd_ = -1;
@@ -74,7 +76,7 @@ class Loops::Listener final : public net::Source {
 
  private:
   int fd_;
-  const bool http_;
+  const Place place_;
   Loops* const owner_;
 };
 
@@ -86,73 +88,113 @@ Loops::Loops(Server* server) : server_(*server) {
 
 Loops::~Loops() { Stop(); }
 
-base::Status Loops::Listen(const engine::Settings& settings) {
-  struct Fresh {
-    std::string address;
-    std::unique_ptr<Listener> listener;  // nullptr: one that is open already
+// Where the settings want listeners, each place once.
+std::vector<Loops::Place> Loops::Wanted(const engine::Settings& settings) const {
+  std::vector<Place> places;
+  const auto add = [&](const std::string& entry, int64_t port, bool http) {
+    Place place;
+    place.optional = entry.starts_with('-');
+    place.address = place.optional ? entry.substr(1) : entry;
+    place.port = static_cast<int>(port);
+    place.http = http;
+    place.name = (http ? "http://" : "") + AddressText(place.address, port);
+    const auto same = [&](const Place& other) { return other.name == place.name; };
+    if (std::ranges::none_of(places, same)) places.push_back(std::move(place));
   };
-  std::vector<Fresh> wanted;
-  const auto backlog = static_cast<int>(settings.tcp_backlog);
-  const auto open = [this](const std::string& text) {
-    return std::find(addresses_.begin(), addresses_.end(), text) != addresses_.end();
-  };
-  const auto want = [&](const std::string& entry, int64_t port, bool http) -> base::Status {
-    const bool optional = entry.starts_with('-');
-    const std::string address = optional ? entry.substr(1) : entry;
-    const std::string text = (http ? "http://" : "") + AddressText(address, port);
-    if (open(text)) {
-      wanted.push_back({text, nullptr});
-      return {};
-    }
-    auto fd = net::ListenTcp(address, static_cast<int>(port), backlog);
-    if (fd) {
-      wanted.push_back({text, std::make_unique<Listener>(this, *fd, http)});
-    } else if (!optional) {
-      return base::Error{http ? fd.error() + " (for HTTP: another --http-port, or 0 for none)"
-                              : fd.error()};
-    }
-    return {};
-  };
-  for (const std::string& entry : settings.bind) {
-    if (settings.port == 0) break;
-    if (base::Status status = want(entry, settings.port, false); !status) return status;
+  if (settings.port != 0) {
+    for (const std::string& entry : settings.bind) add(entry, settings.port, false);
   }
-  for (const std::string& entry : settings.http_bind) {
-    if (settings.http_port == 0 || !http_) break;
-    if (base::Status status = want(entry, settings.http_port, true); !status) return status;
+  if (settings.http_port != 0 && http_) {
+    for (const std::string& entry : settings.http_bind) add(entry, settings.http_port, true);
   }
   if (!settings.unixsocket.empty()) {
-    const std::string text = "unix:" + settings.unixsocket;
-    if (open(text)) {
-      wanted.push_back({text, nullptr});
-    } else {
-      auto fd = net::ListenUnix(settings.unixsocket, settings.unixsocketperm, backlog);
-      if (!fd) return base::Error{fd.error()};
-      wanted.push_back({text, std::make_unique<Listener>(this, *fd, false)});
-      unix_path_ = settings.unixsocket;
+    Place place;
+    place.address = settings.unixsocket;
+    place.name = "unix:" + settings.unixsocket;
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+base::Result<std::unique_ptr<Loops::Listener>> Loops::Open(const engine::Settings& settings,
+                                                           const Place& place) {
+  const auto backlog = static_cast<int>(settings.tcp_backlog);
+  base::Result<int> fd = place.port == 0
+                             ? net::ListenUnix(place.address, settings.unixsocketperm, backlog)
+                             : net::ListenTcp(place.address, place.port, backlog);
+  if (!fd) {
+    const bool in_use = fd.error().find(strerror(EADDRINUSE)) != std::string::npos;
+    return base::Error{fd.error() + (place.http ? " (for HTTP: another --http-port, or 0 for none)"
+                                     : in_use   ? ". End it, or choose another --port"
+                                                : "")};
+  }
+  if (place.port == 0) unix_path_ = place.address;
+  return std::make_unique<Listener>(this, *fd, place);
+}
+
+// Opens the places that have no listener yet; none if one of them fails.
+base::Status Loops::OpenMissing(const engine::Settings& settings, const std::vector<Place>& places,
+                                std::vector<std::unique_ptr<Listener>>* opened) {
+  opened->clear();
+  for (const Place& place : places) {
+    const auto is_here = [&](const auto& listener) { return listener->place().name == place.name; };
+    if (std::ranges::any_of(listeners_, is_here)) continue;
+    auto listener = Open(settings, place);
+    if (listener) {
+      opened->push_back(std::move(*listener));
+    } else if (!place.optional) {
+      opened->clear();
+      return base::Error{listener.error()};
     }
   }
-  std::vector<std::unique_ptr<Listener>> kept;
-  std::vector<std::string> addresses;
-  for (Fresh& item : wanted) {
-    if (item.listener == nullptr) {
-      const auto at = std::find(addresses_.begin(), addresses_.end(), item.address);
-      item.listener = std::move(listeners_[static_cast<size_t>(at - addresses_.begin())]);
-    } else {
-      loops_[0]->loop().Add(item.listener->fd(), EPOLLIN, item.listener.get());
-    }
-    if (item.listener == nullptr) continue;  // named twice
-    addresses.push_back(item.address);
-    kept.push_back(std::move(item.listener));
+  return {};
+}
+
+void Loops::AddListeners(std::vector<std::unique_ptr<Listener>> listeners) {
+  for (auto& listener : listeners) {
+    loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
+    listeners_.push_back(std::move(listener));
   }
-  for (auto& listener : listeners_) {
-    if (listener == nullptr) continue;
+}
+
+// Closes the listeners that are at none of the places; returns where they were.
+std::vector<Loops::Place> Loops::CloseOthers(const std::vector<Place>& places) {
+  std::vector<Place> closed;
+  std::erase_if(listeners_, [&](auto& listener) {
+    const auto same = [&](const Place& place) { return place.name == listener->place().name; };
+    if (std::ranges::any_of(places, same)) return false;
+    closed.push_back(listener->place());
     loops_[0]->loop().Remove(listener->fd());
     listener->Shut();
     retired_.push_back(std::move(listener));  // the first loop may still be telling it
+    return true;
+  });
+  return closed;
+}
+
+// The new ones are opened before the old ones are closed, so that a failure changes nothing. But a
+// listener for all addresses cannot be opened beside one for a single address on the same port, nor
+// the other way round: there the old ones have to go first, and come back after a failure.
+base::Status Loops::Listen(const engine::Settings& settings) {
+  const std::vector<Place> places = Wanted(settings);
+  std::vector<std::unique_ptr<Listener>> opened;
+  base::Status status = OpenMissing(settings, places, &opened);
+  const bool in_the_way = !status && std::ranges::any_of(listeners_, [&](const auto& listener) {
+    const Place& old = listener->place();
+    const auto named = [&](const Place& place) { return place.name == old.name; };
+    return old.port != 0 && std::ranges::none_of(places, named) &&
+           std::ranges::any_of(places, [&](const Place& one) { return one.port == old.port; });
+  });
+  if (in_the_way) {
+    const std::vector<Place> closed = CloseOthers(places);
+    status = OpenMissing(settings, places, &opened);
+    if (!status && !OpenMissing(settings, closed, &opened)) {
+      spdlog::warn("The server does not listen any more at the addresses it had before");
+    }
   }
-  listeners_ = std::move(kept);
-  addresses_ = std::move(addresses);
+  AddListeners(std::move(opened));
+  if (!status) return status;
+  CloseOthers(places);
   return {};
 }
 

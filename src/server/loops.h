@@ -17,7 +17,8 @@ class Loops {
   explicit Loops(Server* server);
   ~Loops();
 
-  // Opens the listening sockets of the settings; closes the earlier ones when all could be opened.
+  // Opens the listening sockets of the settings and closes the earlier ones; when some cannot be
+  // opened the earlier ones stay.
   base::Status Listen(const engine::Settings& settings);
   // From now on none is opened for HTTP.
   void WithoutHttp() { http_ = false; }
@@ -34,11 +35,24 @@ class Loops {
   // Drains, ends the threads, closes everything.
   void Stop();
   std::vector<std::unique_ptr<EventLoop>>& all() { return loops_; }
-  const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:
   class Listener;
+  struct Place {
+    std::string name;     // "127.0.0.1:6379", "http://127.0.0.1:7379", "unix:PATH"
+    std::string address;  // or the path
+    int port = 0;         // 0: a unix socket
+    bool http = false;
+    bool optional = false;  // "-ADDRESS": no reason to fail
+  };
 
+  std::vector<Place> Wanted(const engine::Settings& settings) const;
+  base::Result<std::unique_ptr<Listener>> Open(const engine::Settings& settings,
+                                               const Place& place);
+  base::Status OpenMissing(const engine::Settings& settings, const std::vector<Place>& places,
+                           std::vector<std::unique_ptr<Listener>>* opened);
+  void AddListeners(std::vector<std::unique_ptr<Listener>> listeners);
+  std::vector<Place> CloseOthers(const std::vector<Place>& places);
   void Accept(const Listener& listener);
   EventLoop& NextLoop() const;
 
@@ -47,7 +61,6 @@ class Loops {
   std::vector<std::unique_ptr<Listener>> listeners_;
   bool http_ = true;
   std::vector<std::unique_ptr<Listener>> retired_;
-  std::vector<std::string> addresses_;
   std::string unix_path_;
   bool started_ = false;
   bool drained_ = false;

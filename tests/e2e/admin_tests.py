@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import time
 
 import resp
@@ -116,6 +117,49 @@ def config_set_several(context):
         check(resp.is_error(reply, "ERR CONFIG SET failed"), resp.show(reply))
         got = as_dict(server.call("CONFIG", "GET", "timeout", "maxmemory-samples", "hz"))
         eq(got, {"timeout": "77", "maxmemory-samples": "8", "hz": "20"}, server.name)
+
+
+@test()
+def config_set_bind(context):
+    """From an address to all and back, on the same port; a failure leaves what was."""
+    for server in (context.start_stock(), context.start()):
+
+        def reachable(host):
+            try:
+                with socket.create_connection((host, server.port), timeout=10) as sock:
+                    sock.sendall(b"PING\r\n")
+                    return sock.recv(7) == b"+PONG\r\n"
+            except ConnectionRefusedError:
+                return False
+
+        client = context.client(server)
+        for value, everywhere in (("*", True), ("127.0.0.1", False), ("*", True)):
+            eq(client.call("CONFIG", "SET", "bind", value), resp.OK, "%s: %s" % (server.name, value))
+            until(lambda: reachable("127.0.0.1"), what="an answer after bind " + value)
+            context.same(reachable("127.0.0.2"), everywhere, "%s: bind %s" % (server.name, value))
+        # An address of nobody's: the old listener has to come back.
+        reply = client.call("CONFIG", "SET", "bind", "127.0.0.1 192.0.2.1")
+        check(resp.is_error(reply, "ERR CONFIG SET failed"), server.name + resp.show(reply))
+        check(reachable("127.0.0.2"), server.name + ": not reachable after a failure")
+        eq(client.call("CONFIG", "GET", "bind"), [b"bind", b"*"], server.name)
+
+
+@test()
+def bind_source_addr(context):
+    """Known, changeable, kept by a rewrite; the outgoing connections that use it come later."""
+    for server in (context.start_stock, context.start):
+        path = os.path.join(context.temp_dir(), "server.conf")
+        with open(path, "w") as file:
+            file.write("bind-source-addr 127.0.0.1\n")
+        started = server(config=path)
+        client = context.client(started)
+        eq(client.call("CONFIG", "GET", "bind-source-addr"), [b"bind-source-addr", b"127.0.0.1"])
+        eq(client.call("CONFIG", "SET", "bind-source-addr", "127.0.0.2"), resp.OK)
+        eq(client.call("CONFIG", "REWRITE"), resp.OK)
+        with open(path) as file:
+            context.expect('bind-source-addr "127.0.0.2"' in file.read(), started.name + ": rewrite")
+        eq(client.call("CONFIG", "SET", "bind-source-addr", ""), resp.OK)
+        eq(client.call("CONFIG", "GET", "bind-source-addr"), [b"bind-source-addr", b""])
 
 
 @test()

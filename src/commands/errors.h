@@ -27,6 +27,7 @@ inline constexpr std::string_view kBadPayload = "ERR DUMP payload version or che
 inline constexpr std::string_view kBadData = "ERR Bad data format";
 inline constexpr std::string_view kLoading = "LOADING Redis is loading the dataset in memory";
 inline constexpr std::string_view kOom = "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr std::string_view kNoMemory = "OOM not enough memory to run the command";
 inline constexpr std::string_view kNotBucket = "ERR not a rate limit bucket";
 inline constexpr std::string_view kNoAuth = "NOAUTH Authentication required.";
 

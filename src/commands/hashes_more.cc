@@ -168,7 +168,7 @@ void RandomFields(Context& context, int64_t count, bool with_values) {
   const auto random = [&] { return context.Random(); };
   if (!hash->Random(random, now, &field, &value)) return context.reply().Array(0);
   ReplyChosenHead(context, with_values, -count);
-  for (; count < 0; ++count) {
+  for (; count < 0 && !context.reply().over(); ++count) {
     hash->Random(random, now, &field, &value);
     ReplyChosen(context, with_values, field, value);
   }

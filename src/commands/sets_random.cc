@@ -125,7 +125,7 @@ void Srandmember(Context& context) {
   if (set == nullptr || count == 0) return reply.Array(0);
   if (count < 0) {
     reply.Array(-count);
-    for (; count < 0; ++count) {
+    for (; count < 0 && !reply.over(); ++count) {
       set->Random([&] { return context.Random(); }, &member);
       reply.Bulk(member);
     }

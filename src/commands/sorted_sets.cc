@@ -261,7 +261,7 @@ void Zrevrank(Context& context) { RankGeneric(context, true); }
 void RandomWithRepetition(Context& context, const SortedSet& set, uint64_t count,
                           bool with_scores) {
   ReplyMembersHead(context.reply(), count, with_scores);
-  for (; count > 0; --count) {
+  for (; count > 0 && !context.reply().over(); --count) {
     const SortedSet::Iterator it = set.At(context.Random() % set.size());
     ReplyMember(context.reply(), it.member(), it.score(), with_scores);
   }

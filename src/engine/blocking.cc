@@ -261,8 +261,7 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
   const uint64_t start = base::Ticks();
   context.Begin(stand_in, *waiter.command, waiter.args, {});
   context.BeginServing(&waiter, key.has_value() ? std::optional(key->name) : std::nullopt);
-  waiter.command->spec->handler(context);
-  context.End();
+  Handle(context, stand_in, *waiter.command);
   if (context.blocked()) {
     stand_in.out.Consume(stand_in.out.pending());
     const Waiter::Taken put = waiter.PutBack();
@@ -276,6 +275,10 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
   CountAnswered(lane, *waiter.command, nanos, context.reply());
   waiter.nanos = std::max<uint64_t>(nanos, 1);
   auto message = std::make_shared<Message>();
+  if (stand_in.out.over()) {
+    stand_in.out = protocol::OutBuffer();
+    protocol::Reply(&stand_in.out, 2).Error(commands::errors::kNoMemory);
+  }
   while (!stand_in.out.empty()) {
     iovec vectors[16];
     const size_t count = stand_in.out.Gather(vectors, 16);

@@ -6,7 +6,8 @@ namespace sava::engine {
 
 namespace {
 constexpr size_t kKeepReply = 64 << 10;
-}
+constexpr std::string_view kOver = "-ERR the reply is over the limit of the client's output\r\n";
+}  // namespace
 
 bool ClientExecutor::Run(commands::Args args, std::string_view* reply) {
   // What the last reply left behind; its view was valid until now.
@@ -15,6 +16,11 @@ bool ClientExecutor::Run(commands::Args args, std::string_view* reply) {
   std::swap(client_->out, replies_);
   const bool done = engine_.Execute(lane_, *client_, args);
   std::swap(client_->out, replies_);
+  if (replies_.over()) {  // the connection is closed
+    replies_ = protocol::OutBuffer();
+    *reply = kOver;
+    return done;
+  }
   iovec vectors[64];
   const size_t count = replies_.Gather(vectors, 64);
   if (count <= 1) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
+#include <stdexcept>
 
 #include "base/prefetch.h"
 #include "base/trim.h"
@@ -29,6 +31,8 @@ constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
 constexpr size_t kKeptHashes = 16 * 1024;
+// Of answers to who has not said the password, between two writes to its socket.
+constexpr size_t kStrangerOutput = 16 * 1024;
 
 // May be used by a RESP2 client that is subscribed.
 bool AllowedWhileSubscribed(const Command& command) {
@@ -350,7 +354,8 @@ bool Engine::NeedsHeld(const Lane& lane, const Request& request) {
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   const base::Budget budget;
-  size_t looked = 0;  // how far LookAhead has come
+  size_t looked = 0;                // how far LookAhead has come
+  const Client* limited = nullptr;  // whose output is
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
     // Kept for a neighbour only: who loses its core between two commands should hold nothing.
@@ -372,11 +377,17 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
     }
     if (keyspace_.gate().wanted() && !lane.exclusive) StepAside(lane);
     request.outcome = Request::Outcome::kDone;
+    if (&client != limited) {
+      LimitOutput(client);
+      limited = &client;
+    }
     if (limiter_.enabled() && !Charge(lane, request)) continue;
     if (!RunOne(lane, request)) {
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
     }
+    if (client.out.over()) [[unlikely]]
+      client.set(kClientCloseNow);
   }
 }
 
@@ -460,12 +471,35 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   return true;
 }
 
+// The heap being full is no end of the server: the command gets an error, what it had taken goes
+// back, and others go on.
+void Engine::Handle(EngineContext& context, Client& client, const Command& command) {
+  const size_t mark = client.out.Mark();
+  try {
+    command.spec->handler(context);
+    context.End();
+    return;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  client.out.TruncateTo(mark);
+  context.reply().Error(commands::errors::kNoMemory);
+  context.Abandon();
+  if (command.has(commands::kWrite) && host_ != nullptr) host_->OutOfMemory();
+}
+
+// What is looked at while a reply is built; the loop looks again, more closely, when it has sent
+// what the socket takes.
+void Engine::LimitOutput(Client& client) const {
+  const uint64_t hard = OutputLimitOf(client).hard;
+  client.out.set_limit(!client.authenticated ? kStrangerOutput : hard == 0 ? SIZE_MAX : hard);
+}
+
 void Engine::CallHandler(Lane& lane, Client& client, const Command& command, commands::Args args,
                          std::span<const uint64_t> hashes) {
   EngineContext& context = *lane.context;
   context.Begin(client, command, args, hashes);
-  command.spec->handler(context);
-  context.End();
+  Handle(context, client, command);
   if (monitors_.load(std::memory_order_relaxed) > 0 &&
       !command.has(commands::kSkipMonitor | commands::kAdmin)) {
     FeedMonitors(lane, client, context.shown_args());
@@ -663,7 +697,11 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
     return reject(commands::errors::kLoading);
   }
   if (client.has(kClientMulti) && !EndsOrGuardsQueue(*command)) {
-    Queue(client, *command, request.args);
+    try {
+      Queue(client, *command, request.args);
+    } catch (const std::bad_alloc&) {
+      return reject(commands::errors::kNoMemory);
+    }
     return Admission::kAnswered;
   }
   if (client.has(kClientReplay)) return Admission::kRun;
@@ -738,6 +776,7 @@ bool Engine::ReceiveMail(Lane& lane) {
       continue;
     }
     const auto deliver = [&](Client& client) {
+      LimitOutput(client);
       if (mail.kind == Mail::Kind::kReply) {
         // It may have given up waiting.
         if (!client.has(kClientBlocked) || client.block_token != mail.token) return;

@@ -132,6 +132,8 @@ class Host {
   virtual void AnswerWhenSaved(const Client& client, std::string reply) {
     static_cast<void>(client), static_cast<void>(reply);
   }
+  // A command that writes found no memory: what it has done may not be what is logged of it.
+  virtual void OutOfMemory() {}
 };
 
 class Engine {
@@ -203,6 +205,12 @@ class Engine {
   // batch.
   void RemoveClient(Lane& lane, Client& client);
   void ResetClient(Lane& lane, Client& client);
+  // How much output may wait for it. Inside the gate.
+  const OutputBufferLimit& OutputLimitOf(const Client& client) const {
+    return client.subscribed()          ? settings_->output_limit_pubsub
+           : client.has(kClientMonitor) ? settings_->output_limit_replica
+                                        : settings_->output_limit_normal;
+  }
   void Unwatch(Lane& lane, Client& client);
   void DiscardTransaction(Lane& lane, Client& client);
   // CLIENT UNBLOCK of a client that waits for keys: false when it does not, or its answer is on its
@@ -370,6 +378,9 @@ class Engine {
   }
   void CallHandler(Lane& lane, Client& client, const commands::Command& command,
                    commands::Args args, std::span<const uint64_t> hashes);
+  // Runs the handler of the command that `context` has begun, and ends it.
+  void Handle(EngineContext& context, Client& client, const commands::Command& command);
+  void LimitOutput(Client& client) const;
   void FinishReply(Client& client, size_t mark);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
   void FeedMonitors(Lane& lane, Client& client, commands::Args args);

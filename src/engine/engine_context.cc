@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "base/trim.h"
 #include "engine/aging.h"
@@ -58,6 +59,18 @@ void EngineContext::End() {
     if (verbatim_) Propagate(args_, db_);
   }
   if ((record_count_ > 0 || !notices_.empty()) && !in_group_) EndGroup();
+}
+
+void EngineContext::Abandon() {
+  lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
+  if (in_group_) return;
+  try {
+    EndGroup();
+  } catch (const std::bad_alloc&) {
+    record_.Clear(kKeepRecord);
+    record_count_ = 0;
+    notices_.clear();
+  }
 }
 
 void EngineContext::EndGroup() {
@@ -123,7 +136,13 @@ Value EngineContext::Glance(int db, std::string_view key) {
 
 void EngineContext::PrebuildLarge(commands::Args args) {
   for (const std::string_view arg : args) {
-    if (arg.size() >= kPrebuild) prebuilt_.emplace_back(arg.data(), base::Blob::Copy(arg));
+    if (arg.size() < kPrebuild) continue;
+    try {
+      prebuilt_.emplace_back(arg.data(), nullptr);
+      prebuilt_.back().second = base::Blob::Copy(arg);
+    } catch (const std::bad_alloc&) {
+      return;  // the command itself will find no memory
+    }
   }
 }
 

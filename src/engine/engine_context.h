@@ -32,6 +32,8 @@ class EngineContext final : public commands::Context {
              std::span<const uint64_t> hashes);
   // Journals the effects. REQUIRES: locks still held.
   void End();
+  // Instead of End, when there was no memory to come to an end: journals what there is, if it can.
+  void Abandon();
   // Copies arguments too large to be copied under a lock. REQUIRES: no lock held, before Begin.
   void PrebuildLarge(commands::Args args);
   void DropPrebuilt();

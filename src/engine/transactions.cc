@@ -2,6 +2,8 @@
 //
 // EXEC locks the stripes of all queued and all watched keys together, in ascending order, and looks
 // at the watches only then: two clients that each watch what the other writes cannot both succeed.
+#include <new>
+
 #include "engine/engine_context.h"
 
 namespace sava::engine {
@@ -72,6 +74,7 @@ void Engine::DiscardTransaction(Lane& lane, Client& client) {
 
 bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, commands::Args args) {
   protocol::Reply reply(&client.out, client.resp);
+  const size_t mark = reply.Mark();
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(exec.id)];
   if (!client.has(kClientMulti)) {
     reply.Error("ERR EXEC without MULTI");
@@ -136,9 +139,18 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     client.set(kClientInExec);
     context.BeginGroup();
     for (size_t i = 0; i < queue.size(); ++i) {
+      // Nobody will read the answer.
+      if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
       Call(lane, client, *queue[i].command, views[i], {});
     }
-    context.EndGroup();
+    try {
+      context.EndGroup();
+    } catch (const std::bad_alloc&) {
+      client.out.TruncateTo(mark);
+      reply.Error(commands::errors::kNoMemory);
+      context.Abandon();
+      if (host_ != nullptr) host_->OutOfMemory();
+    }
     client.set(kClientInExec, false);
     ServeReady(lane);
   }

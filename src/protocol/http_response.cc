@@ -103,6 +103,7 @@ std::string_view StatusText(int status) {
 void WriteResponse(OutBuffer* out, const HttpResponse& response, const HttpFraming& framing) {
   const bool bare = response.status == 204 || response.status < 200;
   char* const start = out->Reserve(512 + response.fields.size() + response.body.size());
+  if (start == nullptr) return;
   char* p = start;
   const auto add = [&p](std::string_view text) {
     memcpy(p, text.data(), text.size());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
 #include <utility>
 
 namespace sava::protocol {
@@ -11,9 +10,14 @@ namespace {
 constexpr size_t kFirstBlock = 4096;
 }
 
-OutBuffer::~OutBuffer() {
+OutBuffer::~OutBuffer() { DropAll(); }
+
+void OutBuffer::DropAll() {
   for (const BlobAt& at : blobs_) at.blob->Unref();
+  blobs_.clear();
   free(begin_);
+  begin_ = cursor_ = end_ = nullptr;
+  sent_ = blob_bytes_ = 0;
 }
 
 OutBuffer::OutBuffer(OutBuffer&& other) noexcept { *this = std::move(other); }
@@ -24,28 +28,51 @@ OutBuffer& OutBuffer::operator=(OutBuffer&& other) noexcept {
   std::swap(end_, other.end_);
   std::swap(sent_, other.sent_);
   std::swap(blob_bytes_, other.blob_bytes_);
+  std::swap(limit_, other.limit_);
+  std::swap(over_, other.over_);
   std::swap(blobs_, other.blobs_);
   return *this;
 }
 
-void OutBuffer::Grow(size_t n) {
+bool OutBuffer::Grow(size_t n) {
+  if (over_) return false;
   const auto used = static_cast<size_t>(cursor_ - begin_);
   const auto capacity = static_cast<size_t>(end_ - begin_);
-  const size_t wanted = std::max({kFirstBlock, capacity * 2, used + n});
-  char* block = static_cast<char*>(realloc(begin_, wanted));
-  if (block == nullptr) throw std::bad_alloc();
+  const size_t waiting = pending();
+  char* block = nullptr;
+  if (waiting <= limit_ && n <= limit_ - waiting) {
+    const size_t ample = std::max({kFirstBlock, capacity * 2, used + n}) - used;
+    size_t more = std::max(n, std::min(ample, limit_ - waiting));
+    block = static_cast<char*>(realloc(begin_, used + more));
+    if (block == nullptr && more > n) {
+      more = n;
+      block = static_cast<char*>(realloc(begin_, used + more));
+    }
+    if (block != nullptr) end_ = block + used + more;
+  }
+  if (block == nullptr) {
+    over_ = true;
+    DropAll();
+    return false;
+  }
   begin_ = block;
   cursor_ = block + used;
-  end_ = block + wanted;
+  return true;
 }
 
 void OutBuffer::AppendBlob(base::Blob* blob) {
+  if (!over_ && (pending() > limit_ || blob->size() > limit_ - pending())) {
+    over_ = true;
+    DropAll();
+  }
+  if (over_) return;
   blob->Ref();
   blobs_.push_back({Mark(), 0, blob});
   blob_bytes_ += blob->size();
 }
 
 void OutBuffer::TruncateTo(size_t mark) {
+  if (over_) return;
   cursor_ = begin_ + mark;
   // A blob at the mark itself was appended after it: nothing precedes it since.
   while (!blobs_.empty() && blobs_.back().offset >= mark && blobs_.back().sent == 0) {
@@ -56,7 +83,7 @@ void OutBuffer::TruncateTo(size_t mark) {
 }
 
 void OutBuffer::InsertAt(size_t mark, std::string_view bytes) {
-  Reserve(bytes.size());
+  if (Reserve(bytes.size()) == nullptr) return;
   const size_t tail = Mark() - mark;
   memmove(begin_ + mark + bytes.size(), begin_ + mark, tail);
   memcpy(begin_ + mark, bytes.data(), bytes.size());
@@ -67,6 +94,7 @@ void OutBuffer::InsertAt(size_t mark, std::string_view bytes) {
 }
 
 std::string OutBuffer::CutFrom(size_t mark) {
+  if (over_) return {};
   std::string bytes;
   size_t position = mark;
   for (const BlobAt& at : blobs_) {

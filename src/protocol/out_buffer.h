@@ -3,12 +3,16 @@
 //
 // Layout: bytes [0, size) were produced; blob i belongs between the bytes before and after
 // blobs_[i].offset. The owner sends from the front and calls Consume.
+//
+// A buffer that would grow beyond its limit, or finds no memory to grow, is over(): what it had is
+// dropped, and so is all that comes after. Its connection has nothing more to say and is closed.
 // Not thread-safe: a connection's loop owns it.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -25,16 +29,24 @@ class OutBuffer {
   OutBuffer(OutBuffer&& other) noexcept;
   OutBuffer& operator=(OutBuffer&& other) noexcept;
 
-  // At least n writable bytes; follow with Advance(written).
+  // So many bytes may wait to be sent. Looked at when the block grows.
+  void set_limit(size_t bytes) { limit_ = bytes; }
+  bool over() const { return over_; }
+
+  // At least n writable bytes; follow with Advance(written). nullptr when it is over().
   char* Reserve(size_t n) {
-    if (static_cast<size_t>(end_ - cursor_) < n) Grow(n);
+    if (static_cast<size_t>(end_ - cursor_) < n && !Grow(n)) [[unlikely]]
+      return nullptr;
     return cursor_;
   }
   void Advance(size_t n) { cursor_ += n; }
 
   void Append(std::string_view bytes) {
     if (bytes.empty()) return;
-    memcpy(Reserve(bytes.size()), bytes.data(), bytes.size());
+    char* const p = Reserve(bytes.size());
+    if (p == nullptr) [[unlikely]]
+      return;
+    memcpy(p, bytes.data(), bytes.size());
     cursor_ += bytes.size();
   }
   // Takes a reference of its own.
@@ -60,6 +72,7 @@ class OutBuffer {
   void InsertAt(size_t mark, std::string_view bytes);
   // The contiguous bytes since the mark. REQUIRES: no blob since.
   std::string_view Since(size_t mark) const {
+    if (over_) return {};
     return {begin_ + mark, static_cast<size_t>(cursor_ - begin_) - mark};
   }
 
@@ -76,7 +89,8 @@ class OutBuffer {
     base::Blob* blob;
   };
 
-  void Grow(size_t n);
+  bool Grow(size_t n);
+  void DropAll();
   void Reset();
 
   char* begin_ = nullptr;
@@ -84,6 +98,8 @@ class OutBuffer {
   char* end_ = nullptr;
   size_t sent_ = 0;
   size_t blob_bytes_ = 0;
+  size_t limit_ = SIZE_MAX;
+  bool over_ = false;
   std::vector<BlobAt> blobs_;
 };
 

@@ -20,7 +20,9 @@ size_t Header(char* p, char kind, int64_t value) {
 }  // namespace
 
 void Reply::Number(char kind, int64_t value) {
-  out_->Advance(Header(out_->Reserve(24), kind, value));
+  char* const p = out_->Reserve(24);
+  if (p == nullptr) return;
+  out_->Advance(Header(p, kind, value));
 }
 
 void Reply::HeaderAt(size_t mark, char kind, int64_t count) {
@@ -30,6 +32,7 @@ void Reply::HeaderAt(size_t mark, char kind, int64_t count) {
 
 void Reply::Line(char kind, std::string_view text) {
   char* p = out_->Reserve(text.size() + 3);
+  if (p == nullptr) return;
   p[0] = kind;
   memcpy(p + 1, text.data(), text.size());
   p[text.size() + 1] = '\r';
@@ -50,6 +53,7 @@ void Reply::Error(std::string_view text) {
 
 void Reply::Ints(std::initializer_list<int64_t> values) {
   char* const begin = out_->Reserve((values.size() + 1) * 24);
+  if (begin == nullptr) return;
   char* p = begin + Header(begin, '*', static_cast<int64_t>(values.size()));
   for (const int64_t value : values) p += Header(p, ':', value);
   out_->Advance(static_cast<size_t>(p - begin));
@@ -57,6 +61,7 @@ void Reply::Ints(std::initializer_list<int64_t> values) {
 
 void Reply::Bulk(std::string_view bytes) {
   char* p = out_->Reserve(bytes.size() + 26);
+  if (p == nullptr) return;
   size_t n = Header(p, '$', static_cast<int64_t>(bytes.size()));
   if (!bytes.empty()) memcpy(p + n, bytes.data(), bytes.size());
   n += bytes.size();

@@ -29,6 +29,8 @@ class Reply {
   void Int(int64_t value) {
     if (value >= 0 && value < 10) {
       char* p = out_->Reserve(4);
+      if (p == nullptr) [[unlikely]]
+        return;
       p[0] = ':';
       p[1] = static_cast<char>('0' + value);
       p[2] = '\r';
@@ -73,6 +75,8 @@ class Reply {
   // Bytes that are RESP already.
   void Raw(std::string_view bytes) { out_->Append(bytes); }
 
+  // The output is over its limit: whatever is added is dropped, so who adds much may stop.
+  bool over() const { return out_->over(); }
   // Whether an error was written since ClearError, and its first word.
   bool had_error() const { return had_error_; }
   const std::string& error_code() const { return error_code_; }

@@ -23,6 +23,9 @@ namespace {
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
+// Answers that a client without the password has not taken yet.
+constexpr size_t kStrangerPending = 1024;
+
 thread_local const EventLoop* log_writer = nullptr;  // the loop that writes the log on this thread
 
 // Cuts the vectors off after so many bytes; how many are left.
@@ -140,20 +143,24 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
     client.soft_limit_since_ms = 0;
     return false;
   }
-  const LoopLimits::Output& limit =
-      server_.limits().output[client.subscribed()                  ? LoopLimits::kPubsub
-                              : client.has(engine::kClientMonitor) ? LoopLimits::kReplica
-                                                                   : LoopLimits::kNormal];
-  const uint64_t hard = limit.hard.load(std::memory_order_relaxed);
-  const uint64_t soft = limit.soft.load(std::memory_order_relaxed);
-  if (hard > 0 && pending > hard) return true;
-  if (soft == 0 || pending <= soft) {
+  if (!client.authenticated && pending > kStrangerPending) return true;
+  const engine::OutputBufferLimit& limit = engine_.OutputLimitOf(client);
+  if (limit.hard > 0 && pending > limit.hard) return true;
+  if (limit.soft == 0 || pending <= limit.soft) {
     client.soft_limit_since_ms = 0;
     return false;
   }
   if (client.soft_limit_since_ms == 0) client.soft_limit_since_ms = lane_.now_ms;
-  return lane_.now_ms - client.soft_limit_since_ms >
-         limit.soft_seconds.load(std::memory_order_relaxed) * 1000;
+  return lane_.now_ms - client.soft_limit_since_ms > limit.soft_seconds * 1000;
+}
+
+void EventLoop::CloseOver(Connection& connection) {
+  const Client& client = connection.client;
+  lane_.stats.output_limit_disconnections.Add();
+  spdlog::warn(
+      "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
+      client.id, client.addr, client.out.pending());
+  Close(connection);
 }
 
 // How many of the pending bytes may leave now. What was produced since the last call tells of what
@@ -277,6 +284,8 @@ void EventLoop::Flush(Connection& connection) {
 
 void EventLoop::Send(Connection& connection) {
   Client& client = connection.client;
+  if (client.out.over()) [[unlikely]]
+    return CloseOver(connection);
   if (client.has(engine::kClientCloseNow)) {
     Close(connection);
     return;
@@ -314,13 +323,9 @@ void EventLoop::Send(Connection& connection) {
       return;
     }
   }
-  if (OverOutputLimit(connection)) {
-    lane_.stats.output_limit_disconnections.Add();
-    spdlog::warn(
-        "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
-        client.id, client.addr, client.out.pending());
-    Close(connection);
-  }
+  if (OverOutputLimit(connection)) return CloseOver(connection);
+  // Whatever it still sends is of no use.
+  if (client.has(engine::kClientCloseAfterReply)) SetReading(connection, false);
 }
 
 void EventLoop::SetReading(Connection& connection, bool on) {
@@ -364,15 +369,18 @@ void EventLoop::Resume() {
 
 void EventLoop::CheckIdle() {
   http_.CheckTimes(lane_.now_ms);
-  if (server_.limits().timeout.load(std::memory_order_relaxed) <= 0) return;
   std::vector<Connection*> idle;
+  std::vector<Connection*> over;
   for (auto& [client, connection] : owned_) {
     const int64_t limit = connection->MaxIdle();
     if (limit > 0 && lane_.now_ms - client->last_active_ms > limit * 1000) {
       idle.push_back(connection.get());
+    } else if (client->soft_limit_since_ms != 0 && OverOutputLimit(*connection)) {
+      over.push_back(connection.get());
     }
   }
   for (Connection* connection : idle) Close(*connection);
+  for (Connection* connection : over) CloseOver(*connection);
 }
 
 void EventLoop::Drain() {

@@ -65,6 +65,7 @@ class EventLoop final : public net::Rounds {
   int WaitMillis() const;
   void Open(net::Accepted accepted);
   bool OverOutputLimit(Connection& connection);
+  void CloseOver(Connection& connection);
   size_t Released(Connection& connection);
   void Hold(Connection& connection);
   void Send(Connection& connection);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "http/problem.h"
 #include "server/event_loop.h"
@@ -81,7 +82,12 @@ void HttpService::Read(HttpConnection& connection) {
   const bool kept = !connection.input.empty();
   const size_t room =
       kept ? std::clamp<size_t>(connection.parser.missing(), kReadSize, kMaxRead) : kReadSize;
-  char* const target = kept ? connection.input.Reserve(room) : bytes_.get();
+  char* target = bytes_.get();
+  try {
+    if (kept) target = connection.input.Reserve(room);
+  } catch (const std::bad_alloc&) {
+    return loop_.Close(connection);
+  }
   const ssize_t n = recv(client.fd, target, room, 0);
   lane_.stats.reads.Add();
   if (n <= 0) {

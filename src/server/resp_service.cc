@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <new>
 
 #include "base/text.h"
 #include "base/trim.h"
@@ -39,7 +40,9 @@ RespConnection::RespConnection(RespService* owner) : service(owner), read_size(k
 void RespConnection::OnEvents(uint32_t events) {
   if (closed) return;
   if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
-  if (ended && (events & (EPOLLHUP | EPOLLERR)) != 0) return service->loop_.Close(*this);
+  // Nothing is read from who has said all, or is to be closed.
+  const bool deaf = ended || client.has(engine::kClientCloseAfterReply);
+  if (deaf && (events & (EPOLLHUP | EPOLLERR)) != 0) return service->loop_.Close(*this);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) service->Read(*this);
 }
 
@@ -85,7 +88,14 @@ bool RespService::ReadInput(RespConnection& connection) {
   } else {
     // A long argument is read in large steps once it is known how long it is.
     room = std::max(connection.read_size, std::min<size_t>(connection.parser.missing(), 4 << 20));
-    target = connection.input.Reserve(room);
+    try {
+      target = connection.input.Reserve(room);
+    } catch (const std::bad_alloc&) {
+      spdlog::warn("Closing client for whose query there is no memory: id={} addr={}", client.id,
+                   client.addr);
+      loop_.Close(connection);
+      return false;
+    }
   }
   const ssize_t n = recv(client.fd, target, room, 0);
   lane_.stats.reads.Add();
@@ -133,6 +143,7 @@ bool RespService::ReadInput(RespConnection& connection) {
 
 void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
+  if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
   // In the next round what it has sent is run, and it is not to send faster than that.
   if (lane_.yielded && connection.client.has(engine::kClientParked) && !connection.input.empty()) {
     return;

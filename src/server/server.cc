@@ -74,13 +74,6 @@ void LoopLimits::Load(const engine::Settings& settings) {
   // Lengths of keys are kept in 32 bits.
   max_bulk.store(static_cast<int64_t>(std::min<uint64_t>(settings.proto_max_bulk_len, UINT32_MAX)));
   query_buffer.store(settings.client_query_buffer_limit);
-  const engine::OutputBufferLimit* limits[] = {
-      &settings.output_limit_normal, &settings.output_limit_replica, &settings.output_limit_pubsub};
-  for (size_t i = 0; i < 3; ++i) {
-    output[i].hard.store(limits[i]->hard);
-    output[i].soft.store(limits[i]->soft);
-    output[i].soft_seconds.store(limits[i]->soft_seconds);
-  }
   timeout.store(settings.timeout);
   keepalive.store(settings.tcp_keepalive);
   hz.store(settings.hz > 0 ? settings.hz : 10);
@@ -413,6 +406,12 @@ bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(chan
 
 void Server::AnswerWhenSaved(const engine::Client& client, std::string reply) {
   persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, std::move(reply));
+}
+
+// A new base of the log is what the memory has.
+void Server::OutOfMemory() {
+  spdlog::warn("Out of memory: a command that writes was given up");
+  if (engine_->journal().enabled()) persistence_->StartRewrite(false);
 }
 
 void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {

@@ -5,7 +5,6 @@
 // commands call runs on a loop's thread, inside the gate or with the gate closed, as each says.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -45,15 +44,8 @@ struct MemoryFigures {
 
 // Settings that the loops look at outside the gate: copies, kept up to date by CONFIG SET.
 struct LoopLimits {
-  enum Class : uint8_t { kNormal, kReplica, kPubsub };
-  struct Output {
-    std::atomic<uint64_t> hard{0};
-    std::atomic<uint64_t> soft{0};
-    std::atomic<int64_t> soft_seconds{0};
-  };
   std::atomic<int64_t> max_bulk{512LL << 20};
   std::atomic<uint64_t> query_buffer{1ULL << 30};
-  std::array<Output, 3> output;
   std::atomic<int64_t> timeout{0};
   std::atomic<int64_t> keepalive{300};
   std::atomic<int64_t> hz{10};
@@ -104,6 +96,7 @@ class Server final : public engine::Host {
   Persistence& persistence() { return *persistence_; }
   bool FlushedAll(uint64_t changes) override;
   void AnswerWhenSaved(const engine::Client& client, std::string reply) override;
+  void OutOfMemory() override;
 
   // Every connected client. REQUIRES: gate closed.
   void ForEachClient(const std::function<void(engine::Client&)>& visit);

@@ -29,6 +29,7 @@ import harness  # noqa: E402
 MODULES = [
     "protocol_tests",
     "limits_tests",
+    "output_limit_tests",
     "rate_limit_tests",
     "directed_tests",
     "differential",

@@ -96,6 +96,51 @@ TEST(OutBuffer, CutsOffWhatCameSinceWithItsBlobs) {
   blob->Unref();
 }
 
+TEST(OutBuffer, TakesNothingMoreOnceOverItsLimit) {
+  OutBuffer out;
+  out.set_limit(10'000);
+  Reply reply(&out, 2);
+  const size_t mark = reply.Mark();
+  for (int i = 0; i < 90; ++i) reply.Bulk(std::string(100, 'x'));
+  EXPECT_FALSE(reply.over());
+  EXPECT_LE(out.memory(), 10'000U);
+  for (int i = 0; i < 10; ++i) reply.Bulk(std::string(100, 'x'));
+  EXPECT_TRUE(reply.over());
+  EXPECT_EQ(out.memory(), 0U);
+  // Whatever comes now is dropped, and marks of before do no harm.
+  reply.ArrayAt(mark, 100);
+  reply.Int(5);
+  reply.Ints({1, 2});
+  reply.Error("ERR x");
+  out.TruncateTo(mark + 5);
+  EXPECT_EQ(out.Since(mark), "");
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(OutBuffer, CountsBlobsTowardItsLimit) {
+  base::Blob* blob = base::Blob::Copy(std::string(50'000, 'b'));
+  OutBuffer out;
+  out.set_limit(120'000);
+  Reply reply(&out, 2);
+  reply.BulkBlob(blob);
+  reply.BulkBlob(blob);
+  EXPECT_FALSE(out.over());
+  reply.BulkBlob(blob);
+  EXPECT_TRUE(out.over());
+  EXPECT_TRUE(blob->unique());
+  blob->Unref();
+}
+
+TEST(OutBuffer, SentBytesDoNotCountTowardTheLimit) {
+  OutBuffer out;
+  out.set_limit(10'000);
+  for (int i = 0; i < 100; ++i) {
+    out.Append(std::string(5'000, 'x'));
+    out.Consume(4'999);
+    ASSERT_FALSE(out.over()) << i;
+  }
+}
+
 TEST(Reply, WritesTheFormOfEachProtocol) {
   const auto write = [](int resp, auto&& call) {
     OutBuffer out;

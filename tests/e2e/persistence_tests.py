@@ -3,14 +3,11 @@
 What is expected of Redis as well runs on both (`both`), so that it is known to be true of Redis.
 """
 
-import ctypes
 import os
-import platform
 import re
 import shutil
 import signal
 import socket
-import struct
 import time
 
 import durability
@@ -213,41 +210,22 @@ def who_ends_its_sending_gets_its_answers(context):
             eq(answers, b"".join(b":%d\r\n" % value for value in expected), policy)
 
 
-def loop_slices(server):
-    """The time slices of the event loops' threads in nanoseconds, as the kernel tells them."""
-    number = {"x86_64": 315, "aarch64": 275}.get(platform.machine())  # sched_getattr
-    if number is None:
-        raise Skip("the number of a system call is not known here")
-    found = set()
-    for thread in os.listdir("/proc/%d/task" % server.process.pid):
-        with open("/proc/%d/task/%s/comm" % (server.process.pid, thread), encoding="ascii") as file:
-            if not re.fullmatch("sava-[0-9]+", file.read().strip()):
-                continue
-        attributes = ctypes.create_string_buffer(48)
-        if ctypes.CDLL(None).syscall(number, int(thread), attributes, 48, 0) != 0:
-            raise Skip("the system does not tell")
-        _, policy, _, _, _, runtime, _, _ = struct.unpack("IIQiIQQQ", attributes.raw)
-        if policy not in (os.SCHED_OTHER, os.SCHED_BATCH) or runtime == 0:
-            raise Skip("this system, or this kind of scheduling, has no slices")
-        found.add(runtime)
-    check(found, "no thread of an event loop")
+def niceness(server):
+    """The nice values of the server's threads, by name."""
+    found = {}
+    for task in os.listdir("/proc/%d/task" % server.process.pid):
+        with open("/proc/%d/task/%s/stat" % (server.process.pid, task), encoding="utf-8") as stat:
+            name, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
+        found[name] = int(fields.split()[16])
     return found
 
 
 @test()
-def loops_do_not_wait_for_the_slice_of_a_save(context):
-    """Where the system has slices (Linux 6.12): short ones while the keeper computes."""
-    context.sava_only("Redis has no such thread")
-    server = durable(context, *NO_SAVE, *NO_LOG, "--save-max-rate", "64kb")
-    usual = loop_slices(server)
-    check(min(usual) > 100_000, "slices of %s ns" % usual)
-    server.call("SET", "large", os.urandom(1 << 20))
-    server.call("BGSAVE")
-    until(lambda: loop_slices(server) == {100_000}, what="short slices during a save")
-    eq(persistence(server)["rdb_bgsave_in_progress"], "1")
-    server.call("FLUSHALL")  # gives it up
-    wait_idle(server)
-    until(lambda: loop_slices(server) == usual, what="the usual slices after it")
+def loops_go_before_the_thread_that_saves(context):
+    context.sava_only("Redis forks")
+    found = niceness(durable(context, *NO_SAVE, *NO_LOG))
+    eq(found["sava-0"], os.nice(0))
+    eq(found["sava-keeper"], 10)
 
 
 @test()

@@ -254,12 +254,12 @@ void FrontierChanged(Context& context, int64_t changes, std::string_view event) 
   context.Notify(kNotifyModule, event, context.arg(1));
 }
 
-bool ReadRange(Context& context, size_t at, Range* range) {
+bool ReadRange(Context& context, size_t at, Range* range, int64_t least_start) {
   for (; at < context.argc(); at += 2) {
     if (at + 1 == context.argc()) return FailWith(context, errors::kSyntax);
     int64_t number = 0;
     if (context.ArgIs(at, "START")) {
-      if (!NumberArg(context, at + 1, 0, INT64_MAX, &number)) return false;
+      if (!NumberArg(context, at + 1, least_start, INT64_MAX, &number)) return false;
       range->start = static_cast<uint64_t>(number);
       range->start_given = true;
     } else if (context.ArgIs(at, "COUNT")) {

@@ -92,7 +92,8 @@ struct Range {
   uint64_t count = UINT64_MAX;
   bool start_given = false;
 };
-bool ReadRange(Context& context, size_t at, Range* range);
+// A START below 0, if `least_start` allows it, is a position beyond all others.
+bool ReadRange(Context& context, size_t at, Range* range, int64_t least_start = 0);
 
 // frontier.cc
 void Create(Context& context);

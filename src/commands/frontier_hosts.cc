@@ -18,7 +18,7 @@ bool ReadPeek(Context& context, Range* range) {
     range->count = static_cast<uint64_t>(count);
     ++at;
   }
-  return ReadRange(context, at, range);
+  return ReadRange(context, at, range, INT64_MIN);
 }
 
 bool ReadHostChange(Context& context, Moment* moment, Frontier::HostChange* change, bool* any) {

@@ -89,9 +89,22 @@ bool HasRefusedExtension(std::string_view path) {
                      [end](std::string_view refused) { return base::EqualsNoCase(end, refused); });
 }
 
+// `www.` goes only while a dot follows behind it: www.com is a host of its own. Alone it is none.
 std::string_view WithoutWww(std::string_view host) {
-  while (StartsWithNoCase(host, "www.")) host.remove_prefix(4);
-  return host;
+  constexpr std::string_view kWww = "www.";
+  while (StartsWithNoCase(host, kWww) && host.find('.', kWww.size()) != std::string_view::npos) {
+    host.remove_prefix(kWww.size());
+  }
+  return host.size() == kWww.size() && StartsWithNoCase(host, kWww) ? std::string_view() : host;
+}
+
+// In lower case: as it is if it is so, else in `room`.
+std::string_view LowerHost(std::string_view host, char* room) {
+  if (std::none_of(host.begin(), host.end(), [](char c) { return base::LowerChar(c) != c; })) {
+    return host;
+  }
+  std::transform(host.begin(), host.end(), room, base::LowerChar);
+  return {room, host.size()};
 }
 
 bool HasBlankOrControl(std::string_view text) {
@@ -100,7 +113,7 @@ bool HasBlankOrControl(std::string_view text) {
   });
 }
 
-SplitUrl NormalizeUfmg(std::string_view url) {
+SplitUrl NormalizeUfmg(std::string_view url, char* room) {
   if (!StartsWithNoCase(url, kHttp)) return Refused(SchemeFault(url));
   if (HasBlankOrControl(url)) return Refused(UrlFault::kInvalid);
   const std::string_view after = url.substr(kHttp.size());
@@ -116,7 +129,7 @@ SplitUrl NormalizeUfmg(std::string_view url) {
   }
   const std::string_view path = rest.substr(0, std::min(query, rest.size()));
   if (HasRefusedExtension(path)) return Refused(UrlFault::kExtension);
-  return {UrlFault::kNone, host, rest, CountSlashes(path)};
+  return {UrlFault::kNone, LowerHost(host, room), rest, CountSlashes(path)};
 }
 
 // ---- kRfc3986 ----
@@ -231,7 +244,7 @@ SplitUrl NormalizeRfc3986(std::string_view url, char* room) {
 SplitUrl NormalizeUrl(UrlNorm norm, std::string_view url, char* room) {
   if (url.size() > kMaxUrlSize) return Refused(UrlFault::kTooLong);
   url = url.substr(0, url.find('#'));
-  return norm == UrlNorm::kUfmg ? NormalizeUfmg(url) : NormalizeRfc3986(url, room);
+  return norm == UrlNorm::kUfmg ? NormalizeUfmg(url, room) : NormalizeRfc3986(url, room);
 }
 
 std::string_view NormalizeUrlHost(UrlNorm norm, std::string_view text, char* room) {

@@ -2,9 +2,10 @@
 // and the rest.
 //
 // Two ways to normalise:
-//   kUfmg     the rules of the assignment behind the URL scheduler: only http; a leading `www.` and
-//             trailing slashes are ignored, the fragment is dropped; a path that ends in .jpg .gif
-//             .mp3 .avi .doc or .pdf (in any case) is refused. Nothing else is changed.
+//   kUfmg     the rules of the assignment behind the URL scheduler: only http; scheme and host in
+//             lower case; a leading `www.` is ignored where a dot follows behind it, so are
+//             trailing slashes; the fragment is dropped; a path that ends in .jpg .gif .mp3 .avi
+//             .doc or .pdf (in any case) is refused. Nothing else is changed.
 //   kRfc3986  http and https; RFC 3986 section 6.2: scheme and host in lower case, percent-encoding
 //             in upper case and only where it is needed, dot segments removed, an empty path is
 //             `/`, the scheme's own port is left out; the fragment is dropped. User information is

@@ -23,11 +23,13 @@ def split(url):
     url = url.split("#")[0]
     if not url.lower().startswith("http://") or re.search(r"[\x00-\x20\x7f]", url):
         return None
-    match = re.fullmatch(r"(?:www\.)*([^/?]*)([^?]*)(\?.*)?", url[7:], re.IGNORECASE)
+    match = re.fullmatch(
+        r"(?:www\.(?=[^/?]*\.))*([^/?]*)([^?]*)(\?.*)?", url[7:], re.IGNORECASE)
     host, path, query = match.groups()
+    host = host.lower()
     if not query:
         path = path.rstrip("/")
-    if not host or host[0] == ":" or "@" in host or path.lower().endswith(REFUSED):
+    if host in ("", "www.") or host[0] == ":" or "@" in host or path.lower().endswith(REFUSED):
         return None
     return host, path + (query or ""), path.count("/")
 
@@ -260,11 +262,16 @@ def frontier_breadth_goes_on_where_it_stopped(context):
 def random_history(rng, hosts, commands):
     """Steps: (line, what the model does with it, whether it is reported)."""
     names = ["h%d.%s" % (i, rng.choice(("com", "com.br", "org"))) for i in range(hosts)]
+    names[-1] = "www.com"
+
+    def spelt(host):
+        host = "www." * (rng.random() < 0.2) + host
+        return host.upper() if rng.random() < 0.1 else host
 
     def url():
         host = rng.choice(names) if rng.random() < 0.7 else rng.choice(names[: max(1, hosts // 50)])
         path = "".join("/" + rng.choice("abc") for _ in range(rng.randrange(6)))
-        return "http://" + "www." * (rng.random() < 0.2) + host + path + rng.choice(
+        return rng.choice(("http://", "HTTP://")) + spelt(host) + path + rng.choice(
             ("", "", "", "/", "?q=%d" % rng.randrange(3), "#frag", ".pdf", ".Gif", "//"))
 
     damaged = ("", "http://", "gopher://x/y", "//x/y", "LISTA_HOSTS", "\x00\xff", "http://u@h/x",
@@ -292,7 +299,7 @@ def random_history(rng, hosts, commands):
         else:
             line = verb
             if "HOST" in verb and verb != "LISTA_HOSTS":
-                line += " " + "www." * (rng.random() < 0.2) + host
+                line += " " + spelt(host)
             if verb in ("ESCALONA", "ESCALONA_HOST"):
                 line += " %d" % count
             yield line, (lambda model, verb=verb, host=host, count=count:

@@ -238,6 +238,11 @@ TEST_F(FrontierCommandsTest, PeekShowsAHostInOrder) {
   EXPECT_EQ(Run("FR.PEEK f a START 1 COUNT 2"), "[http://a/3, http://a/x/2]");
   EXPECT_EQ(Run("FR.PEEK f http://A:80/"), Run("FR.PEEK f a"));
   EXPECT_EQ(Run("FR.PEEK f a START 9"), "-ERR invalid position 9, valid 0..3");
+  EXPECT_EQ(Run("FR.PEEK f a START 4"), "-ERR invalid position 4, valid 0..3");
+  EXPECT_EQ(Run("FR.PEEK f a START -1"), "-ERR invalid position -1, valid 0..3");
+  EXPECT_EQ(Run("FR.PEEK f a COUNT 2 START -9223372036854775808"),
+            "-ERR invalid position -9223372036854775808, valid 0..3");
+  EXPECT_EQ(Run("FR.PEEK f unknown START -1"), Run("FR.PEEK f unknown START 9"));
   EXPECT_EQ(Run("FR.PEEK f unknown"), "[]");
   EXPECT_EQ(Run("FR.PEEK none a"), "[]");
   Run("FR.NEXT f 9");
@@ -398,7 +403,8 @@ TEST_F(FrontierCommandsTest, Errors) {
       {"FR.ACK f 1 REFETCH", "-ERR syntax error"},
       {"FR.ACK f REFETCH 5", "-ERR wrong number of arguments for 'fr.ack' command"},
       {"FR.NACK f 1 RETRY -1", "-ERR time is out of range"},
-      {"FR.PEEK f a START -1", range},
+      {"FR.PEEK f a START -1", "-ERR invalid position -1, valid 0..0"},
+      {"FR.HOSTS f START -1", range},
       {"FR.PEEK f a -1", range},
       {"FR.PEEK f a LAST 1", "-ERR syntax error"},
       {"FR.HOST f a DELAY", "-ERR syntax error"},
@@ -427,7 +433,7 @@ TEST_F(FrontierCommandsTest, Errors) {
 
 TEST_F(FrontierCommandsTest, UrlHelpers) {
   EXPECT_EQ(Run("URL.NORM HTTP://A.com:80/x/../y#z"), "http://a.com/y");
-  EXPECT_EQ(Run("URL.NORM http://www.A.com/y/ NORM ufmg"), "http://A.com/y");
+  EXPECT_EQ(Run("URL.NORM http://www.A.com/y/ NORM ufmg"), "http://a.com/y");
   EXPECT_EQ(Run("URL.HOST https://A.com:8443/x"), "a.com:8443");
   EXPECT_EQ(Run("URL.DEPTH http://a/b/c?d/e"), "2");
   EXPECT_EQ(Run("URL.DEPTH http://a/b/c/ NORM UFMG"), "2");

@@ -126,8 +126,34 @@ TEST(UrlUfmg, WwwTrailingSlashesAndFragmentAreIgnored) {
   EXPECT_EQ(Ufmg("http://WWW.ufmg.br/a/b/"), "http://ufmg.br/a/b");
   EXPECT_EQ(Ufmg("http://ufmg.br/a#x"), "http://ufmg.br/a");
   EXPECT_EQ(Ufmg("http://ufmg.br/a/?q=/"), "http://ufmg.br/a/?q=/");
-  EXPECT_EQ(Ufmg("HTTP://Ufmg.br/A/../%7e"), "http://Ufmg.br/A/../%7e");
-  EXPECT_EQ(Ufmg("http://www.www.h//"), "http://h");
+  EXPECT_EQ(Ufmg("http://www.www.h.br//"), "http://h.br");
+}
+
+TEST(UrlUfmg, WwwStaysWhereNoDotFollows) {
+  EXPECT_EQ(Ufmg("http://www.com/x"), "http://www.com/x");
+  EXPECT_EQ(Ufmg("http://www.www.com/x"), "http://www.com/x");
+  EXPECT_EQ(Ufmg("http://www.com:8080/x"), "http://www.com:8080/x");
+  EXPECT_EQ(Ufmg("http://www/x"), "http://www/x");
+  EXPECT_EQ(HostOf(UrlNorm::kUfmg, "www.com"), "www.com");
+  EXPECT_EQ(HostOf(UrlNorm::kUfmg, "WWW.www.com"), "www.com");
+}
+
+TEST(UrlUfmg, SchemeAndHostAreInLowerCase) {
+  EXPECT_EQ(Ufmg("HTTP://Ufmg.br/A/../%7e"), "http://ufmg.br/A/../%7e");
+  EXPECT_EQ(Ufmg("http://WWW.COM:80/X?Y"), "http://www.com:80/X?Y");
+  EXPECT_EQ(HostOf(UrlNorm::kUfmg, "UFMG.br"), "ufmg.br");
+  EXPECT_EQ(HostOf(UrlNorm::kUfmg, "Http://UFMG.br/A"), "ufmg.br");
+}
+
+TEST(UrlUfmg, ANormalisedUrlNormalisesToItself) {
+  const char* const kParts[] = {"www.", "WWW.", "w", "A.", ".", "com", ":80", "/", "?", "x"};
+  for (unsigned seed = 0; seed < 20000; ++seed) {
+    std::string url = "hTTp://";
+    for (unsigned rest = seed; rest != 0; rest /= 10) url += kParts[rest % 10];
+    const std::string once = Ufmg(url);
+    if (once[0] == '!') continue;
+    EXPECT_EQ(Ufmg(once), once) << url;
+  }
 }
 
 TEST(UrlUfmg, WhatIsRefused) {

@@ -30,6 +30,7 @@ constexpr size_t kLookAhead = 16;
 constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
+constexpr size_t kFreeInlineElements = 64;
 constexpr size_t kKeptHashes = 16 * 1024;
 // Of answers to who has not said the password, between two writes to its socket.
 constexpr size_t kStrangerOutput = 16 * 1024;
@@ -115,6 +116,7 @@ void Engine::EndRound(Lane& lane) {
   lane.inside = lane.in_round = false;
   keyspace_.gate().Leave(lane.index);
   keyspace_.gate().epoch().Collect();
+  if (!lane.garbage.empty()) FreeGarbage(lane);
 }
 
 void Engine::BeginBatch(Lane& lane) {
@@ -935,26 +937,32 @@ void Engine::ResetClient(Lane& lane, Client& client) {
   client.name.clear();
 }
 
+// What is large stays in the lane until the round ends: the thread that frees it may take this
+// one's processor as soon as it wakes, and the round's answers are to be on their way by then.
 void Engine::FreeGarbage(Lane& lane) {
-  for (const keyspace::Displaced& item : lane.garbage) {
-    if (item.object != nullptr) {
-      types::Object* object = item.object;
-      if (object->size() > 64) {
-        background_.Run([object] { delete object; });
-      } else {
+  size_t kept = 0;
+  for (keyspace::Displaced item : lane.garbage) {
+    if (types::Object* const object = item.object; object != nullptr) {
+      if (object->size() <= kFreeInlineElements) {
         delete object;
+        item.object = nullptr;
+      } else if (!lane.in_round) {
+        background_.Run([object] { delete object; });
+        item.object = nullptr;
       }
     }
-    if (item.blob != nullptr) {
-      base::Blob* blob = item.blob;
-      if (blob->size() > kFreeInline && blob->unique()) {
-        background_.Run([blob] { blob->Unref(); });
-      } else {
+    if (base::Blob* const blob = item.blob; blob != nullptr) {
+      if (blob->size() <= kFreeInline || !blob->unique()) {
         blob->Unref();
+        item.blob = nullptr;
+      } else if (!lane.in_round) {
+        background_.Run([blob] { blob->Unref(); });
+        item.blob = nullptr;
       }
     }
+    if (item.object != nullptr || item.blob != nullptr) lane.garbage[kept++] = item;
   }
-  lane.garbage.clear();
+  lane.garbage.resize(kept);
 }
 
 uint64_t Engine::Dirty() const { return Total(&LaneStats::dirty); }

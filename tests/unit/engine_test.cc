@@ -242,5 +242,30 @@ TEST(Engine, NobodyIsWaitedForWhoHasGoneWhileOthersHadTheirTurn) {
   EXPECT_NE(test.engine.NextResume(lane), 0) << "the loop would not sleep any more";
 }
 
+// Whoever frees large values may take the loop's processor: not before the round's answers are out.
+TEST(Engine, LargeValuesAreHandedOverWhenTheRoundEnds) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  Background& background = test.engine.background();
+  const auto handed = [&] { return background.pending() + background.done(); };
+  const auto fill = [&] {
+    std::vector<std::string> words = {"AFC.ADD", "k"};
+    for (int i = 0; i < 500; ++i) words.push_back("m" + std::to_string(i));
+    client.Run(words);
+    client.Run({"SET", "s", std::string(100'000, 'x')});
+  };
+  fill();
+  test.engine.BeginRound(client.lane);
+  EXPECT_EQ(client.Run({"AFC.DROP", "k"}), ":1\r\n");
+  EXPECT_EQ(client.Run({"DEL", "s"}), ":1\r\n");
+  EXPECT_EQ(client.Run({"GET", "s"}), "$-1\r\n");
+  EXPECT_EQ(handed(), 0);
+  test.engine.EndRound(client.lane);
+  EXPECT_EQ(handed(), 2);
+  fill();
+  client.Run({"DEL", "k", "s"});
+  EXPECT_EQ(handed(), 4) << "without a round at once";
+}
+
 }  // namespace
 }  // namespace sava::engine

@@ -109,6 +109,10 @@ Step Associations::Record(Call& call) {
                 std::string(reader.error()) + ".");
     return Step::kDone;
   }
+  if (association_.key.size() > call.site.max_key) {
+    KeyTooLong(call.response, call.site.max_key);
+    return Step::kDone;
+  }
   key_.assign(call.site.associations_prefix).append(association_.key);
   const std::string_view words[] = {"AFC.ADD", key_, association_.associated};
   std::string_view reply;
@@ -125,6 +129,10 @@ bool Associations::KeyOf(Call& call, std::string_view name) {
   std::string_view decoded;
   if (!PercentDecode(name, false, &scratch_, &decoded)) {
     Problem(call.response, 400, "The path is not percent-encoded as it should be.");
+    return false;
+  }
+  if (decoded.size() > call.site.max_key) {
+    KeyTooLong(call.response, call.site.max_key);
     return false;
   }
   key_.assign(call.site.associations_prefix).append(decoded);
@@ -186,7 +194,8 @@ class BatchJob final : public Job {
   Step Read(Call& call, size_t* budget);
   Step Check(Call& call, size_t* budget);
   Step Apply(Call& call, size_t* budget);
-  bool ReadElement(JsonReader* reader, std::string_view body);
+  // False with the answer when the element cannot be used.
+  bool ReadElement(Call& call, JsonReader* reader);
   Step Refuse(Call& call, std::string_view why);
   Text Keep(std::string_view value, std::string_view body);
   std::string_view View(const Text& text, std::string_view body) const {
@@ -226,8 +235,17 @@ BatchJob::Text BatchJob::Keep(std::string_view value, std::string_view body) {
   return {static_cast<uint32_t>(offset), static_cast<uint32_t>(value.size()), !inside};
 }
 
-bool BatchJob::ReadElement(JsonReader* reader, std::string_view body) {
-  if (!ReadAssociation(reader, &association_)) return false;
+bool BatchJob::ReadElement(Call& call, JsonReader* reader) {
+  if (!ReadAssociation(reader, &association_)) {
+    Refuse(call, reader->error());
+    return false;
+  }
+  if (association_.key.size() > call.site.max_key) {
+    KeyTooLong(call.response, call.site.max_key,
+               ",\"index\":" + base::IntText(static_cast<int64_t>(elements_.size())));
+    return false;
+  }
+  const std::string_view body = call.request.body;
   elements_.push_back({Keep(association_.key, body), Keep(association_.associated, body)});
   return true;
 }
@@ -247,7 +265,7 @@ Step BatchJob::Read(Call& call, size_t* budget) {
       position_ = end;
       continue;
     }
-    if (!ReadElement(&reader, body)) return Refuse(call, reader.error());
+    if (!ReadElement(call, &reader)) return Step::kDone;
     if (!reader.AtEnd()) {
       elements_.pop_back();
       return Refuse(call, "something follows the object on its line");
@@ -268,7 +286,7 @@ Step BatchJob::Read(Call& call, size_t* budget) {
         return Step::kMore;
       }
       --*budget;
-      if (!ReadElement(&reader, body)) return Refuse(call, reader.error());
+      if (!ReadElement(call, &reader)) return Step::kDone;
       more = reader.Take(',');
       if (!more && !reader.Take(']')) return Refuse(call, "a comma or ] is expected behind it");
     }

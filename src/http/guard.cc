@@ -37,6 +37,17 @@ bool IsAddress6(std::string_view text) {
          });
 }
 
+struct SchemeAndRest {
+  std::string_view scheme;
+  std::string_view rest;
+};
+SchemeAndRest SplitScheme(std::string_view authorization) {
+  const size_t blank = std::min(authorization.find(' '), authorization.size());
+  std::string_view rest = authorization.substr(blank);
+  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  return {authorization.substr(0, blank), rest};
+}
+
 }  // namespace
 
 bool IsOurHost(std::string_view host, std::span<const std::string> hosts) {
@@ -52,10 +63,7 @@ bool IsOurHost(std::string_view host, std::span<const std::string> hosts) {
 }
 
 bool KnowsPassword(std::string_view authorization, std::string_view password) {
-  const size_t blank = std::min(authorization.find(' '), authorization.size());
-  const std::string_view scheme = authorization.substr(0, blank);
-  std::string_view rest = authorization.substr(blank);
-  while (rest.starts_with(' ')) rest.remove_prefix(1);
+  const auto [scheme, rest] = SplitScheme(authorization);
   if (base::EqualsNoCase(scheme, "bearer")) return base::SameSecret(rest, password);
   if (!base::EqualsNoCase(scheme, "basic")) return false;
   std::string pair;
@@ -65,6 +73,16 @@ bool KnowsPassword(std::string_view authorization, std::string_view password) {
   const std::string_view user = std::string_view(pair).substr(0, colon);
   const bool right = base::SameSecret(std::string_view(pair).substr(colon + 1), password);
   return right && (user.empty() || user == "default");
+}
+
+std::string UserOf(std::string_view authorization) {
+  const auto [scheme, rest] = SplitScheme(authorization);
+  std::string pair;
+  if (base::EqualsNoCase(scheme, "basic") && Base64Decode(rest, &pair)) {
+    const size_t colon = pair.find(':');
+    if (colon != std::string::npos && colon > 0) return pair.substr(0, colon);
+  }
+  return "default";
 }
 
 bool IsCrossSite(const protocol::HttpRequest& request) {

@@ -18,6 +18,8 @@ struct Site {
   std::span<const std::string> hosts;  // names this server may be called by; "*": any
   std::string_view associations_prefix = "assoc:";
   int64_t associations_top = 20;
+  size_t max_key = 2048;  // bytes of a key, wherever it stands: it fits into a path
+  int64_t uptime_s = 0;
 };
 
 // A name that leads here: an address, localhost or one of the list, with or without a port. Any
@@ -26,6 +28,9 @@ bool IsOurHost(std::string_view host, std::span<const std::string> hosts);
 
 // Basic or Bearer with the password.
 bool KnowsPassword(std::string_view authorization, std::string_view password);
+
+// The user it names, for the records: `default` unless Basic names another.
+std::string UserOf(std::string_view authorization);
 
 // A write that a browser sends for a page of another site.
 bool IsCrossSite(const protocol::HttpRequest& request);

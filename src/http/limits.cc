@@ -101,6 +101,10 @@ Step Limits::Run(Call& call, std::string_view command, std::string_view name,
     Problem(call.response, 400, "The path is not percent-encoded as it should be.");
     return Step::kDone;
   }
+  if (key.size() > call.site.max_key) {
+    KeyTooLong(call.response, call.site.max_key);
+    return Step::kDone;
+  }
   words_.assign({command, key, wanted_.algorithm, wanted_.limit, wanted_.period_ms});
   if (!wanted_.burst.empty()) words_.insert(words_.end(), {"BURST", wanted_.burst});
   if (!wanted_.cost.empty()) words_.insert(words_.end(), {"COST", wanted_.cost});

@@ -72,6 +72,10 @@ void Problem(protocol::HttpResponse* response, int status, std::string_view deta
   body.push_back('}');
 }
 
+void KeyTooLong(protocol::HttpResponse* response, size_t most, std::string_view members) {
+  Problem(response, 400, fmt::format("A key has at most {} bytes here.", most), members);
+}
+
 void ProblemFromError(protocol::HttpResponse* response, std::string_view error,
                       commands::Executor& executor) {
   const int status = StatusOf(error);

@@ -18,6 +18,9 @@ inline constexpr std::string_view kQuotaExceeded =
 void Problem(protocol::HttpResponse* response, int status, std::string_view detail,
              std::string_view members = {}, std::string_view type = "about:blank");
 
+// For a key of more than `most` bytes, in a body as in a path.
+void KeyTooLong(protocol::HttpResponse* response, size_t most, std::string_view members = {});
+
 // From a command's error, "WRONGTYPE Operation against …". `executor` is the one that ran it.
 void ProblemFromError(protocol::HttpResponse* response, std::string_view error,
                       commands::Executor& executor);

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <new>
 
+#include "http/guard.h"
 #include "http/problem.h"
+#include "server/client_list.h"
 #include "server/event_loop.h"
 #include "server/server.h"
 
@@ -25,6 +27,10 @@ constexpr size_t kBacklog = 256 << 10;
 constexpr int64_t kLingerMs = 2000;
 // A large body has a second more for each of these.
 constexpr size_t kBytesPerSecond = 64 << 10;
+// Bytes of a key: three times as many, percent-encoded, fit into a request line and leave room for
+// the header fields.
+constexpr size_t kMaxKey = 2048;
+constexpr size_t kHeaderForKey = 4;
 
 }  // namespace
 
@@ -61,8 +67,12 @@ std::unique_ptr<Connection> HttpService::NewConnection() {
 
 http::Site HttpService::Site() const {
   const engine::Settings& settings = engine_.settings();
-  return {settings.requirepass, settings.http_hosts, settings.associations_prefix,
-          settings.associations_top};
+  http::Site site{settings.requirepass, settings.http_hosts, settings.associations_prefix,
+                  settings.associations_top};
+  site.max_key = std::min<size_t>(kMaxKey, settings.http_max_header / kHeaderForKey);
+  const int64_t up_ms = lane_.now_ms - loop_.server().start_unix_ms();
+  site.uptime_s = std::max<int64_t>(0, up_ms / 1000);
+  return site;
 }
 
 protocol::HttpLimits HttpService::Limits() const {
@@ -197,7 +207,21 @@ bool HttpService::WorkOne(HttpConnection& connection, HttpParser::Outcome outcom
 
 bool HttpService::Admit(HttpConnection& connection) {
   response_.Clear();
-  return http::Routes::Admit(connection.parser.request(), Site(), &response_);
+  const protocol::HttpRequest& request = connection.parser.request();
+  if (http::Routes::Admit(request, Site(), &response_)) return true;
+  if (response_.status == 401 && !request.authorization.empty()) NoteRefused(connection);
+  return false;
+}
+
+// A wrong password stands in ACL LOG, as one of AUTH does.
+void HttpService::NoteRefused(const HttpConnection& connection) {
+  AclLogEntry entry;
+  entry.context = "toplevel";
+  entry.object = "HTTP";
+  entry.username = http::UserOf(connection.parser.request().authorization);
+  entry.client_info = ClientLine(connection.client, lane_.now_ms);
+  loop_.server().acl_log().Add(std::move(entry), lane_.now_ms,
+                               static_cast<size_t>(engine_.settings().acllog_max_len));
 }
 
 // What has not been answered stays with the connection.

@@ -77,6 +77,7 @@ class HttpService {
   // False when nothing more is to be done for now.
   bool WorkOne(HttpConnection& connection, protocol::HttpParser::Outcome outcome);
   bool Admit(HttpConnection& connection);
+  void NoteRefused(const HttpConnection& connection);
   void Keep(HttpConnection& connection, const char* bytes, size_t size, size_t used);
   void Respond(HttpConnection& connection, bool close);
   void Refuse(HttpConnection& connection, int status, std::string_view detail);

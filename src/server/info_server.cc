@@ -31,7 +31,7 @@ std::string_view SupervisedName(engine::Supervised supervised) {
 }
 
 // "listener0:name=tcp,bind=127.0.0.1,port=6379"
-void Listeners(Writer& out, const engine::Settings& settings) {
+void Listeners(Writer& out, const engine::Settings& settings, int64_t http_port) {
   int number = 0;
   if (settings.port != 0) {
     std::string addresses;
@@ -40,6 +40,11 @@ void Listeners(Writer& out, const engine::Settings& settings) {
   }
   if (!settings.unixsocket.empty()) {
     out.Line("listener{}:name=unix,bind={}", number++, settings.unixsocket);
+  }
+  if (http_port != 0) {
+    std::string addresses;
+    for (const std::string& address : settings.http_bind) addresses += ",bind=" + address;
+    out.Line("listener{}:name=http{},port={}", number++, addresses, http_port);
   }
 }
 
@@ -80,7 +85,7 @@ void ServerSection(Writer& out) {
   out.Field("executable", out.server.executable());
   out.Field("config_file", out.server.config().config_file());
   out.Field("io_threads_active", out.server.thread_count() > 1 ? 1 : 0);
-  Listeners(out, settings);
+  Listeners(out, settings, out.server.http_port());
 }
 
 void ClientsSection(Writer& out) {

@@ -150,8 +150,37 @@ def where_it_listens(context):
     code, output = context.try_start("--http-port", str(server.http_port))
     eq(code, 1, "a port that is taken")
     check(str(server.http_port) in output and "HTTP" in output, output)
+    info = server.call("INFO", "server").decode()
+    check("listener0:name=tcp,bind=" in info, info)
+    check(",port=%d\r\n" % server.http_port in info.split(":name=http,bind=127.0.0.1")[1], info)
     off = context.start()
     check("HTTP  off" in off.log().decode(), "http-port 0")
+    check("name=http" not in off.call("INFO", "server").decode(), "it does not listen")
+
+
+@test(timeout=60)
+def the_front_page(context):
+    """A browser gets a page, a program JSON; every example of it works."""
+    server = serve(context)
+    http = connect(context, server)
+    host = {"Host": "127.0.0.1:%d" % server.http_port}
+    browser = dict(host, Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    page = http.ask("GET", "/", None, browser)
+    eq((page.status, page.fields["content-type"]), (200, "text/html; charset=utf-8"))
+    html = page.body.decode()
+    check(html.startswith("<!doctype html>") and html.endswith("</html>\n"), html[:200])
+    answer = http.ask("GET", "/", None, dict(host, Accept="*/*"))
+    eq((answer.status, answer.fields["content-type"]), (200, "application/json"))
+    info = answer.json
+    eq(info["version"], server.info_field("sava_version", "server"))
+    check(0 <= info["uptimeSeconds"] < 3600, str(info["uptimeSeconds"]))
+    need("curl", "curl")
+    for route in info["routes"]:
+        text = run(["sh", "-c", route["example"] + " -s -w '\n%{http_code}'"])
+        check(text.split("\n")[-1] in ("200", "204"), route["example"] + text)
+        check(route["path"] in html, route["path"])
+    eq(http.ask("HEAD", "/", None, browser).fields["content-length"], str(len(page.body)))
+    eq(http.ask("POST", "/", {}).status, 405)
 
 
 @test()
@@ -459,7 +488,7 @@ def malformed(context):
 def problems(context):
     http = connect(context, serve(context))
     for status, method, path, body, headers in (
-        (404, "GET", "/", None, {}),
+        (404, "GET", "/nothing", None, {}),
         (404, "GET", "/associations/a/b", None, {}),
         (405, "GET", "/associations", None, {}),
         (405, "PUT", "/associations/a", {}, {}),
@@ -502,6 +531,28 @@ def oversized(context):
     eq(status(head + b"10000\r\n" + b"x" * 65536 + b"\r\n" + b"8000\r\n" + b"x" * 32768), 413)
     with server.configured(http_max_body="1mb"):
         eq(connect(context, server).ask("POST", "/associations", large).status, 204)
+
+
+@test()
+def a_key_that_can_be_written_can_be_read(context):
+    """The worst key, all of it percent-encoded, and one byte more, by every way in."""
+    for options in ((), ("--http-max-header", "1kb")):
+        server = serve(context, *options)
+        http = connect(context, server)
+        most = 256 if options else 2048
+        for key, good in (("/" * most, True), ("/" * (most + 1), False)):
+            path = path_of(key) if good else "/associations/" + key.replace("/", "a")
+            eq(http.ask("POST", "/associations", pair(key, "m")).status, 204 if good else 400)
+            batch = http.ask("POST", "/associations:batch", [pair(key, "m")])
+            eq(batch.status, 200 if good else 400)
+            answer = http.ask("GET", path)
+            eq(answer.status, 200 if good else 400)
+            if good:
+                eq(answer.json, [{"associatedKey": "m", "frequency": 2}])
+            eq(http.ask("DELETE", path).status, 200 if good else 400)
+            rule = {"algorithm": "window", "limit": 3, "periodMs": 1000}
+            limit = path.replace("/associations/", "/v1/limits/")
+            eq(http.ask("POST", limit, rule).status, 200 if good else 400)
 
 
 @test(timeout=90)
@@ -568,6 +619,17 @@ def password(context):
     client = context.client(server)
     eq(client.call("AUTH", "se:cret"), resp.OK)
     eq(client.call("AFC.TOTAL", "assoc:u"), 3)
+    # Who tried a password stands in the log of refusals, who sent none does not.
+    entries = [dict(zip(entry[::2], entry[1::2])) for entry in client.call("ACL", "LOG")]
+    eq(
+        sorted((entry[b"username"], entry[b"count"]) for entry in entries),
+        [(b"alice", 1), (b"default", 3), (b"se", 1)],
+    )
+    for entry in entries:
+        eq((entry[b"reason"], entry[b"context"], entry[b"object"]), (b"auth", b"toplevel", b"HTTP"))
+        check(b"lib-name=http" in entry[b"client-info"], entry[b"client-info"])
+    info = client.call("INFO", "stats").decode()
+    check("acl_access_denied_auth:5\r\n" in info, info)
     eq(client.call("CONFIG", "SET", "requirepass", "new"), resp.OK)
     http = connect(context, server)
     eq(http.ask("GET", "/associations/u", None, basic("default:se:cret")).status, 401)

@@ -1,6 +1,7 @@
 #include "http/routes.h"
 
 #include "base/text.h"
+#include "http/front_page.h"
 #include "http/problem.h"
 
 namespace sava::http {
@@ -9,7 +10,15 @@ namespace {
 
 using Method = protocol::HttpMethod;
 
-enum class Place : uint8_t { kNowhere, kHealth, kAssociations, kBatch, kAssociation, kLimit };
+enum class Place : uint8_t {
+  kNowhere,
+  kFront,
+  kHealth,
+  kAssociations,
+  kBatch,
+  kAssociation,
+  kLimit
+};
 
 struct Target {
   Place place = Place::kNowhere;
@@ -30,6 +39,7 @@ Target Find(std::string_view path) {
     return rest.front() == '/' ? segment(Place::kAssociation, rest.substr(1)) : Target{};
   }
   if (path.starts_with(kLimits)) return segment(Place::kLimit, path.substr(kLimits.size()));
+  if (path == "/") return {Place::kFront, {}};
   if (path == "/healthz") return {Place::kHealth, {}};
   return {};
 }
@@ -37,6 +47,7 @@ Target Find(std::string_view path) {
 // The methods of a place, as Allow lists them.
 std::string_view Allowed(Place place) {
   switch (place) {
+    case Place::kFront:
     case Place::kHealth:
       return "GET, HEAD";
     case Place::kAssociations:
@@ -56,7 +67,8 @@ bool Takes(Place place, Method method) {
   switch (method) {
     case Method::kGet:
     case Method::kHead:
-      return place == Place::kHealth || place == Place::kAssociation || place == Place::kLimit;
+      return place == Place::kFront || place == Place::kHealth || place == Place::kAssociation ||
+             place == Place::kLimit;
     case Method::kPost:
       return place == Place::kAssociations || place == Place::kBatch || place == Place::kLimit;
     case Method::kDelete:
@@ -118,6 +130,9 @@ Step Routes::Handle(Call& call, std::unique_ptr<Job>* job) {
     case Place::kLimit:
       return call.request.method == Method::kPost ? limits_.Take(call, target.name)
                                                   : limits_.Peek(call, target.name);
+    case Place::kFront:
+      WriteFrontPage(call);
+      return Step::kDone;
     case Place::kHealth:
       call.response->content_type = kJson;
       call.response->body = R"({"status":"ok"})";

@@ -1,6 +1,7 @@
 // Routes: which request goes where. Turns requests into commands and their replies into responses;
 // knows no sockets. One per event-loop thread, which it belongs to.
 //
+//   GET  /                            what may be asked, for people and programs
 //   GET  /healthz                     alive
 //   POST /associations                AFC.ADD
 //   POST /associations:batch          AFC.ADD, many

@@ -121,6 +121,7 @@ void HttpParser::PointInto(const char* bytes) {
   request_.authorization = view(kAuthorization);
   request_.origin = view(kOrigin);
   request_.fetch_site = view(kFetchSite);
+  request_.accept = view(kAccept);
 }
 
 // ---- lines ----
@@ -251,6 +252,8 @@ bool HttpParser::ReadKnownField(const char* bytes, std::string_view name, std::s
       return true;
     case 6:
       if (is("origin")) return SetOnce(kOrigin, bytes, value);
+      // A list may come in several fields; the first says enough.
+      if (is("accept") && parts_[kAccept].size == 0) return SetOnce(kAccept, bytes, value);
       if (is("expect")) {
         if (!base::EqualsNoCase(value, "100-continue")) {
           return Fail(417, "The only expectation met here is 100-continue.");
@@ -289,7 +292,7 @@ bool HttpParser::ReadKnownField(const char* bytes, std::string_view name, std::s
 }
 
 bool HttpParser::SetOnce(Part part, const char* bytes, std::string_view value) {
-  const auto bit = static_cast<uint8_t>(1U << part);
+  const auto bit = static_cast<uint16_t>(1U << part);
   if ((seen_ & bit) != 0) return Fail(400, "A header field that may stand once is given twice.");
   seen_ |= bit;
   if (part == kHost && absolute_) return true;

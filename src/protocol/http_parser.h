@@ -38,6 +38,7 @@ struct HttpRequest {
   std::string_view content_encoding;
   std::string_view authorization;
   std::string_view origin;
+  std::string_view accept;      // the first such field
   std::string_view fetch_site;  // Sec-Fetch-Site
   std::string_view body;        // complete only after kRequest
 };
@@ -91,6 +92,7 @@ class HttpParser {
     kAuthorization,
     kOrigin,
     kFetchSite,
+    kAccept,
     kParts,
   };
   struct Span {
@@ -116,7 +118,7 @@ class HttpParser {
   bool Fail(int status, std::string_view detail);
 
   Stage stage_ = Stage::kLine;
-  uint8_t seen_ = 0;  // bits by Part
+  uint16_t seen_ = 0;  // bits by Part
   bool chunked_ = false;
   bool has_length_ = false;
   bool close_ = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "http/front_page.h"
 #include "http/guard.h"
 #include "http/json.h"
 #include "http/problem.h"
@@ -93,6 +94,84 @@ class RoutesTest : public ::testing::Test {
   protocol::HttpResponse response;
   int rounds = 0;
 };
+
+// ---- the front page ----
+
+TEST_F(RoutesTest, AProgramGetsTheRoutesAsJson) {
+  site.uptime_s = 77;
+  request.host = "localhost:7379";
+  for (const char* accept : {"", "*/*", "application/json", "text/html;q=0",
+                             "text/html;q=0.5, application/json", "text/htmlx"}) {
+    request.accept = accept;
+    EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 200) << accept;
+    EXPECT_EQ(response.content_type, "application/json") << accept;
+    EXPECT_TRUE(Says(R"("uptimeSeconds":77)"));
+    EXPECT_TRUE(Says("Vary: Accept"));
+    JsonReader reader(response.body);
+    EXPECT_TRUE(reader.Skip() && reader.AtEnd()) << response.body;
+  }
+  EXPECT_TRUE(executor.commands.empty());
+}
+
+TEST_F(RoutesTest, ABrowserGetsAPage) {
+  site.uptime_s = 3 * 86400 + 4 * 3600 + 59;
+  request.host = "10.0.0.1:<b>";
+  for (const char* accept :
+       {"text/html", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        "application/json;q=0.9, Text/HTML ; Q=1.0"}) {
+    request.accept = accept;
+    response.Clear();
+    Call call{request, site, executor, &response};
+    WriteFrontPage(call);
+    EXPECT_EQ(response.content_type, "text/html; charset=utf-8") << accept;
+    EXPECT_TRUE(Says("up for 3 d 4 h"));
+    EXPECT_FALSE(Says("10.0.0.1:<b>")) << "what a client sends is escaped";
+    EXPECT_TRUE(Says("10.0.0.1:&lt;b&gt;"));
+    for (const char* needed : {"src=", "href=", "<script", "@import", "url("}) {
+      EXPECT_FALSE(Says(needed)) << "it stands alone: " << needed;
+    }
+  }
+}
+
+TEST_F(RoutesTest, TheFrontPageNamesEveryPlace) {
+  EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 200);
+  const std::string page = response.body;
+  for (const char* path : {"/associations", "/associations/{key}", "/associations:batch",
+                           "/v1/limits/{key}", "/healthz"}) {
+    EXPECT_NE(page.find("\"path\":\"" + std::string(path) + "\""), std::string::npos) << path;
+  }
+  EXPECT_EQ(Ask(HttpMethod::kPost, "/"), 405);
+  EXPECT_TRUE(Says("Allow: GET, HEAD"));
+  site.password = "secret";
+  EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 401);
+}
+
+// ---- how long a key may be ----
+
+TEST_F(RoutesTest, AKeyHasTheSameLimitEverywhere) {
+  site.max_key = 10;
+  const std::string fits(10, 'k');
+  const std::string encoded = "%6b" + std::string(9, 'k');
+  const std::string rule = R"({"algorithm":"window","limit":3,"periodMs":1000})";
+  const std::string query = "?algorithm=window&limit=3&periodMs=1000";
+  executor.replies = {":1\r\n"};
+  for (const std::string& key : {fits, fits + "k"}) {
+    const bool good = key == fits;
+    const auto expect = [&](int status) {
+      EXPECT_EQ(status == 400 && Says("A key has at most 10 bytes"), !good) << key << status;
+    };
+    const std::string body = R"({"key":")" + key + R"(","associatedKey":"much longer than ten"})";
+    expect(Ask(HttpMethod::kPost, "/associations", body));
+    expect(Ask(HttpMethod::kGet, "/associations/" + key));
+    expect(Ask(HttpMethod::kDelete, "/associations/" + key));
+    expect(Ask(HttpMethod::kPost, "/associations:batch", "[" + body + "]"));
+    EXPECT_EQ(Says(R"("index":0)"), !good);
+    expect(Ask(HttpMethod::kPost, "/associations:batch", body, "application/x-ndjson"));
+    expect(Ask(HttpMethod::kPost, "/v1/limits/" + key, rule));
+    expect(Ask(HttpMethod::kGet, "/v1/limits/" + key + query));
+  }
+  EXPECT_EQ(Ask(HttpMethod::kDelete, "/associations/" + encoded), 200) << "decoded bytes count";
+}
 
 // ---- associations ----
 
@@ -400,7 +479,7 @@ TEST_F(RoutesTest, ErrorsOfCommandsBecomeStatuses) {
 TEST_F(RoutesTest, PathsAndMethods) {
   EXPECT_EQ(Ask(HttpMethod::kGet, "/healthz"), 200);
   EXPECT_EQ(Ask(HttpMethod::kHead, "/healthz"), 200);
-  for (const char* path : {"/", "/nothing", "/associations/", "/associations/a/b", "/associationsx",
+  for (const char* path : {"/nothing", "/associations/", "/associations/a/b", "/associationsx",
                            "/v1/limits/", "/v1/limits", "/v1/limits/a/b", "/healthz/", "*"}) {
     EXPECT_EQ(Ask(HttpMethod::kGet, path), 404) << path;
   }

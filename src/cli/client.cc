@@ -85,8 +85,8 @@ int RunPipe(Session* session) {
 
 }  // namespace
 
-int RunClient(int argc, char** argv) {
-  base::Result<Options> parsed = ParseOptions({argv + 1, argv + argc});
+int RunClient(const std::vector<std::string>& words) {
+  base::Result<Options> parsed = ParseOptions(words);
   if (!parsed.ok()) {
     fmt::print(stderr, "sava cli: {}\n", parsed.error());
     return 1;

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "cli/export.h"
 #include "cli/frontier.h"
 #include "cli/serve.h"
+#include "cli/suggest.h"
+#include "server/config_table.h"
+#include "server/proc_title.h"
 
 // Read by jemalloc: memory goes back to the system about a second after it is no longer used.
 extern "C" {
@@ -37,7 +41,9 @@ Usage:
   sava bloom [COMMAND FILE ...]          a Bloom filter in a file (sava bloom --help)
   sava frontier run FILE [OPTIONS]       a crawler's URL scheduler (sava frontier --help)
   sava version                           print the version
-  sava help                              print this help
+  sava help [SUBCOMMAND]                 print this help, or that of a subcommand
+
+'sava FILE' with a configuration file means 'sava serve FILE'.
 
 Examples:
   sava serve                             RESP on 127.0.0.1:6379, one thread per core
@@ -45,6 +51,57 @@ Examples:
   sava serve my.conf --maxmemory 1gb --maxmemory-policy allkeys-lru
   sava cli -p 7000 SET greeting hello
 )";
+
+struct Subcommand {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>& words);
+};
+
+int Version(const std::vector<std::string>& words) {
+  if (!words.empty() && (words[0] == "--help" || words[0] == "-h")) {
+    fmt::print("Usage: sava version\n\nPrints the version.\n\nExample:\n  sava version\n");
+    return 0;
+  }
+  fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
+  return 0;
+}
+
+constexpr Subcommand kSubcommands[] = {
+    {"serve", [](const auto& words) { return sava::cli::Serve(words, {}); }},
+    {"cli", sava::cli::RunClient},
+    {"bench", sava::cli::RunBench},
+    {"check", sava::cli::RunCheck},
+    {"export", sava::cli::RunExport},
+    {"bloom", sava::cli::RunBloom},
+    {"frontier", sava::cli::RunFrontier},
+    {"version", Version},
+};
+
+const Subcommand* Find(std::string_view name) {
+  for (const Subcommand& one : kSubcommands) {
+    if (one.name == name) return &one;
+  }
+  return nullptr;
+}
+
+// As redis-server, which needs no subcommand, takes one.
+bool IsConfigFile(const std::string& word) {
+  std::error_code error;
+  return !word.starts_with('-') &&
+         (word.ends_with(".conf") || std::filesystem::is_regular_file(word, error));
+}
+
+int Unknown(const std::string& verb) {
+  std::vector<std::string_view> names = {"help"};
+  for (const Subcommand& one : kSubcommands) names.push_back(one.name);
+  std::string hint = sava::cli::DidYouMean(verb, names);
+  if (verb.starts_with("--") && sava::server::FindSetting(verb.substr(2)) != nullptr) {
+    hint = fmt::format("; did you mean 'sava serve {}'?", verb);
+  }
+  fmt::print(stderr, "sava: '{}' is not a subcommand{} See 'sava --help'.\n", verb,
+             hint.empty() ? "." : hint);
+  return 1;
+}
 
 std::string Executable() {
   char path[PATH_MAX];
@@ -56,32 +113,27 @@ std::string Executable() {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
-  const std::string_view verb = args.empty() ? std::string_view() : args[0];
-  if (verb == "serve") {
-    if (args.size() > 1 && (args[1] == "--help" || args[1] == "-h")) {
-      fmt::print("{}", kHelp);
-      return 0;
-    }
-    return sava::cli::Serve({args.begin() + 1, args.end()}, Executable());
+  if (args.empty()) {
+    fmt::print(stderr, "{}", kHelp);
+    return 1;
   }
-  if (verb == "cli") return sava::cli::RunClient(argc - 1, argv + 1);
-  if (verb == "bench") return sava::cli::RunBench({args.begin() + 1, args.end()});
-  if (verb == "check") return sava::cli::RunCheck({args.begin() + 1, args.end()});
-  if (verb == "export") return sava::cli::RunExport({args.begin() + 1, args.end()});
-  if (verb == "bloom") return sava::cli::RunBloom({args.begin() + 1, args.end()});
-  if (verb == "frontier") return sava::cli::RunFrontier({args.begin() + 1, args.end()});
-  if (verb == "version" || verb == "--version" || verb == "-v") {
-    fmt::print("sava {} (redis_version {})\n", sava::base::kVersion, sava::base::kRedisVersion);
-    return 0;
+  const std::string& verb = args[0];
+  // `sava help check` is `sava check --help`.
+  if (verb == "help" && args.size() == 2 && args[1] != "help") {
+    if (const Subcommand* subcommand = Find(args[1])) return subcommand->run({"--help"});
   }
   if (verb == "help" || verb == "--help" || verb == "-h") {
     fmt::print("{}", kHelp);
     return 0;
   }
-  if (verb.empty()) {
-    fmt::print(stderr, "{}", kHelp);
-  } else {
-    fmt::print(stderr, "sava: '{}' is not a subcommand. See 'sava --help'.\n", verb);
+  if (verb == "--version" || verb == "-v") return Version({});
+  const Subcommand* const subcommand = Find(verb);
+  const bool serves = subcommand == nullptr ? IsConfigFile(verb) : subcommand->name == "serve";
+  if (serves) {
+    const sava::cli::Program program{Executable(), argv[0]};
+    sava::server::TakeCommandLine(argc, argv);
+    return sava::cli::Serve({args.begin() + (subcommand == nullptr ? 0 : 1), args.end()}, program);
   }
-  return 1;
+  if (subcommand != nullptr) return subcommand->run({args.begin() + 1, args.end()});
+  return Unknown(verb);
 }

@@ -27,6 +27,31 @@ namespace sava::cli {
 
 namespace {
 
+constexpr std::string_view kHelp = R"(Usage: sava serve [FILE] [-] [--name value ...]
+
+Starts the server. FILE is a configuration file as redis.conf; '-' reads one from standard input;
+each --name gives a setting of that name and wins over the files. 'sava FILE' means the same.
+
+  --port N             RESP on this port (6379); 0 for none
+  --http-port N        HTTP on this port (7379); 0 for none
+  --bind ADDRESS ...   addresses to listen on (127.0.0.1)
+  --dir PATH           the data folder (./data)
+  --threads N          threads that run commands; 0 for one per core (0)
+  --appendonly yes     keep a log of all writes
+  --requirepass WORD   what clients have to know
+  --help               this text
+
+All settings: docs/configuration.md, or sava.conf, the sample file. SIGTERM and SIGINT end the
+server.
+
+Examples:
+  sava serve
+  sava serve --port 7000 --threads 2 --dir /tmp/try
+  sava serve my.conf --maxmemory 1gb --maxmemory-policy allkeys-lru
+
+Exit code: 0 ended when asked to; 1 it could not start.
+)";
+
 // '.', '-', '*', '#': debug, verbose, notice, warning, as in Redis's log.
 class LevelMark final : public spdlog::custom_flag_formatter {
  public:
@@ -173,7 +198,11 @@ void Banner(server::Server& server) {
 
 }  // namespace
 
-int Serve(std::span<const std::string> args, const std::string& executable) {
+int Serve(std::span<const std::string> args, const Program& program) {
+  if (args.size() == 1 && (args[0] == "--help" || args[0] == "-h")) {
+    fmt::print("{}", kHelp);
+    return 0;
+  }
   auto config = std::make_unique<server::Config>();
   if (base::Status status = config->ParseArgs(args, &std::cin); !status) {
     std::cerr << status.error() << "\n";
@@ -200,7 +229,8 @@ int Serve(std::span<const std::string> args, const std::string& executable) {
   char here[4096];
   const std::string start_dir = getcwd(here, sizeof here) != nullptr ? here : ".";
   server::Server server(std::move(config));
-  server.set_executable(executable);
+  server.set_executable(program.path);
+  server.set_program(program.name);
   if (base::Status status = server.Open(); !status) {
     TellFatal(settings, status.error());
     return 1;

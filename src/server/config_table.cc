@@ -7,6 +7,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "base/nearest.h"
 #include "base/text.h"
 
 namespace sava::server {
@@ -192,8 +193,8 @@ base::Status CheckNodename(std::string_view text) {
 // The template must be well formed, and leave something to show where everything that may be empty
 // is empty.
 base::Status CheckTitle(std::string_view text) {
-  constexpr std::string_view kShown[] = {"listen-addr", "port", "tls-port"};
-  constexpr std::string_view kMaybeEmpty[] = {"title", "server-mode", "unixsocket", "config-file"};
+  constexpr std::string_view kShown[] = {"listen-addr", "port", "tls-port", "config-file"};
+  constexpr std::string_view kMaybeEmpty[] = {"title", "server-mode", "unixsocket"};
   const base::Error bad{"template format is invalid or contains unknown variables"};
   bool shows_something = false;
   for (size_t at = 0; at < text.size(); ++at) {
@@ -464,21 +465,6 @@ constexpr Directive kDirectives[] = {
     {"list-max-ziplist-value", ""},
 };
 
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::span<const Setting> AllSettings() {
@@ -512,22 +498,13 @@ const Directive* FindDirective(std::string_view name) {
 }
 
 std::string_view NearestName(std::string_view name) {
-  if (name.size() > 64) return {};
-  const std::string lower = base::ToLower(name);
-  std::string_view nearest;
-  size_t best = std::min<size_t>(3, lower.size() / 2 + 1);
+  std::vector<std::string_view> known;
   for (const Setting& row : AllSettings()) {
-    for (const std::string_view known : {row.name, row.alias}) {
-      if (known.empty() || row.has(kHidden)) continue;
-      if (known.size() >= lower.size() + best || lower.size() >= known.size() + best) continue;
-      const size_t distance = EditDistance(lower, known);
-      if (distance < best) {
-        best = distance;
-        nearest = known;
-      }
-    }
+    if (row.has(kHidden)) continue;
+    known.push_back(row.name);
+    if (!row.alias.empty()) known.push_back(row.alias);
   }
-  return nearest;
+  return base::NearestWord(name, known);
 }
 
 ConfigState DefaultState() {

@@ -18,6 +18,7 @@
 #include "server/families.h"
 #include "server/loops.h"
 #include "server/persistence.h"
+#include "server/proc_title.h"
 #include "types/shared_texts.h"
 
 namespace sava::server {
@@ -157,6 +158,10 @@ void Server::ApplyHooks() {
   };
   config_->OnChange({"port"}, listen_again("Unable to listen on this port. Check server logs."));
   config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
+  config_->OnChange({"proc-title-template", "port", "bind"}, [this](const engine::Settings& now) {
+    ShowTitle(now);
+    return base::Status();
+  });
   config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const engine::Settings& now) {
     return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
   });
@@ -201,6 +206,11 @@ base::Status Server::Listen() {
 
 int64_t Server::http_port() const {
   return loops_ != nullptr && loops_->http() ? config_->settings().http_port : 0;
+}
+
+void Server::ShowTitle(const engine::Settings& settings) const {
+  if (!settings.set_proc_title) return;
+  ShowProcTitle(ProcTitle(settings, program_, config_->config_file()));
 }
 
 // The machine may allow fewer open files than maxclients needs: serve those it allows.
@@ -255,6 +265,7 @@ base::Status Server::Open() {
   signal_pipe.store(shutdown_pipe_[1]);
   InstallSignals();
   ApplyHooks();
+  ShowTitle(config_->settings());
   // What there is one of for all hashes is not to be counted as that of the first.
   types::SharedTexts::FieldNames();
   types::SharedTexts::FieldValues();

@@ -125,6 +125,8 @@ class Server final : public engine::Host {
   size_t thread_count() const { return threads_; }
   const std::string& executable() const { return executable_; }
   void set_executable(std::string path) { executable_ = std::move(path); }
+  // As it was called; for the process's title.
+  void set_program(std::string name) { program_ = std::move(name); }
 
   // Operations a second, bytes in and out a second: sampled by the first loop ten times a second.
   struct Rates {
@@ -153,6 +155,7 @@ class Server final : public engine::Host {
   void AccountMemory(const AllocatorFigures& allocator);
   base::Status OpenFiles();
   base::Status Listen();
+  void ShowTitle(const engine::Settings& settings) const;
   // The next byte of the shutdown pipe; false when there is none any more.
   bool ReadRequest(char* byte);
   ShutdownRequest TakeRequest(char byte);
@@ -169,6 +172,7 @@ class Server final : public engine::Host {
   int64_t start_unix_ms_ = 0;
   std::string run_id_;
   std::string executable_;
+  std::string program_;
   std::atomic<size_t> client_count_{0};
   OomScore oom_score_;
   std::atomic<size_t> peak_memory_{0};

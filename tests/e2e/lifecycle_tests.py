@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 
 import resp
 from harness import READY, Server, check, eq, free_port, test, until
@@ -306,15 +305,41 @@ def start_up_log(context):
     check("127.0.0.1:%d" % server.port in log, "the address is not printed: " + log)
 
 
+def title_of(server):
+    with open("/proc/%d/cmdline" % server.process.pid, "rb") as file:
+        return file.read().split(b"\0")[0].decode()
+
+
 @test()
-def other_subcommands(context):
-    context.sava_only()
-    for arguments in (["--help"], ["version"]):
-        done = subprocess.run(
-            [context.options.server] + arguments, capture_output=True, timeout=20, text=True
-        )
-        eq(done.returncode, 0, " ".join(arguments))
-        check(len(done.stdout) > 3, "nothing was printed")
+def process_title(context):
+    """set-proc-title and proc-title-template: what ps shows, as in Redis."""
+    template = "{title}|{listen-addr}|{server-mode}|{port}|{tls-port}|{unixsocket}|{config-file}"
+    for start in (context.start_stock, context.start):
+        server = start()
+        eq(title_of(server), "%s 127.0.0.1:%d" % (server.binary, server.port), server.name)
+        long = "a long title " * 50
+        for value, expected in (
+            (template, "%s|127.0.0.1:%d||%d|0||-" % (server.binary, server.port, server.port)),
+            ("  {port} at {listen-addr}  ", "%d at 127.0.0.1:%d" % (server.port, server.port)),
+            ("x{port}", "x%d" % server.port),
+        ):
+            eq(server.call("CONFIG", "SET", "proc-title-template", value), resp.OK)
+            eq(title_of(server), expected, "%s: %s" % (server.name, value))
+        eq(server.call("CONFIG", "SET", "proc-title-template", long), resp.OK)
+        shown = title_of(server)
+        check(len(shown) > 10 and long.startswith(shown), "%s: %s" % (server.name, shown))
+        eq(server.call("CONFIG", "SET", "proc-title-template", "{listen-addr}"), resp.OK)
+        port = free_port()
+        eq(server.call("CONFIG", "SET", "port", port), resp.OK)
+        server.port = port
+        eq(title_of(server), "127.0.0.1:%d" % port, server.name)
+        reply = server.call("CONFIG", "SET", "proc-title-template", "{nosuch}")
+        check(resp.is_error(reply, "ERR CONFIG SET failed"), server.name + resp.show(reply))
+
+        plain = start("--set-proc-title", "no")
+        eq(title_of(plain), plain.binary, plain.name)
+        config = config_file(context, 'proc-title-template "{config-file}"\n')
+        eq(title_of(start(config=config)), config)
 
 
 @test()

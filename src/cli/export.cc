@@ -20,6 +20,7 @@
 #include "cli/data_files.h"
 #include "cli/portable.h"
 #include "cli/progress.h"
+#include "cli/suggest.h"
 #include "engine/engine.h"
 #include "engine/loader.h"
 #include "journal/file_system.h"
@@ -44,14 +45,19 @@ as dump.rdb and, with --portable, so does a stock Redis 7.0.
                 directory, or a data directory as 'sava serve --dir' uses it. Default: ./data
                 Of a data directory the log is read if there is one, else the RDB file.
   --portable    convert what Redis does not have: association counters become sorted sets with the
-                counts as scores; what cannot be converted is left out
+                counts as scores; what cannot be converted is left out, and listed key by key
   --force       replace FILE if it exists
 
 Files that a running server is writing are read as they are at this moment: what it has not written
 yet is missing, and a command written by half at the end is left out. To be sure of everything let
 it SAVE, or shut it down, first.
 
-Exit code: 0 the file is written; 1 it is not, and FILE is as it was.
+Exit code: 0 the file is written; 1 it is not, and FILE is as it was; 2 it is written, but with
+           --portable something was left out.
+
+Examples:
+  sava export backup.rdb
+  sava export --portable --from ./data redis.rdb
 )";
 
 constexpr uint64_t kManyKeys = 1000000;
@@ -172,7 +178,10 @@ class Exporter {
     }
     for (const auto& [what, count] : converted_) fmt::print("  converted    {} {}\n", count, what);
     for (const auto& [what, count] : left_out_) fmt::print("  left out     {} {}\n", count, what);
+    for (const std::string& key : left_out_keys_) fmt::print("    {}\n", key);
   }
+
+  bool left_something_out() const { return !left_out_.empty(); }
 
  private:
   struct Counts {
@@ -218,6 +227,7 @@ class Exporter {
     uint64_t done = 0;
     for (const auto& [db, count] : counts) {
       out.SelectDb(static_cast<uint64_t>(db), count.keys, count.expiring);
+      db_ = db;
       ForEach(db, [&](const Entry& entry) {
         if (!status) return;  // it cannot be written any more
         WriteEntry(out, entry);
@@ -252,6 +262,8 @@ class Exporter {
     const Conversion conversion = WriteConverted(out, key, value, now_ms_);
     if (conversion.into.empty() || conversion.empty) {
       ++left_out_[fmt::format("{}{}", conversion.empty ? "empty " : "", type.name)];
+      left_out_keys_.push_back(
+          fmt::format("database {} {} {}", db_, base::Quoted(key.key), type.name));
       return false;
     }
     ++converted_[fmt::format("{} to {}", type.name, conversion.into)];
@@ -266,6 +278,8 @@ class Exporter {
   uint64_t libraries_ = 0;
   std::map<std::string, uint64_t> converted_;
   std::map<std::string, uint64_t> left_out_;
+  std::vector<std::string> left_out_keys_;
+  int db_ = 0;  // that is being written
 };
 
 // False when the words are wrong, and that was said.
@@ -287,7 +301,9 @@ bool ParseOptions(const std::vector<std::string>& words, Options* out) {
     } else if (options && word == "--") {
       options = false;
     } else if (options && word.size() > 1 && word[0] == '-') {
-      Complain(fmt::format("there is no option '{}'. See 'sava export --help'.", word));
+      const std::string hint = DidYouMean(word, {"--from", "--portable", "--force", "--help"});
+      Complain(fmt::format("there is no option '{}'{} See 'sava export --help'.", word,
+                           hint.empty() ? "." : hint));
       return false;
     } else {
       files.push_back(word);
@@ -334,7 +350,7 @@ int RunExport(const std::vector<std::string>& words) {
   Exporter exporter(options, &dataset);
   if (base::Status status = exporter.Run(); !status) return Complain(status.error());
   exporter.Tell(data.value());
-  return 0;
+  return exporter.left_something_out() ? 2 : 0;
 }
 
 }  // namespace sava::cli

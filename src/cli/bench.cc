@@ -8,6 +8,7 @@
 #include "cli/bench_associations.h"
 #include "cli/bench_options.h"
 #include "cli/bench_report.h"
+#include "cli/suggest.h"
 
 namespace sava::cli {
 namespace {
@@ -16,6 +17,9 @@ constexpr std::string_view kHelp = R"(Usage: sava bench NAME [OPTION ...]
 
   sava bench associations    count which keys go together: write, read the most frequent,
                              delete, over RESP or HTTP (sava bench associations --help)
+
+Example:
+  sava bench associations -p 6379 --associators 100 --clients 50
 )";
 
 int BenchAssociations(const std::vector<std::string>& words) {
@@ -43,11 +47,14 @@ int RunBench(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "associations") {
     return BenchAssociations({words.begin() + 1, words.end()});
   }
-  if (!words.empty() && (words[0] == "--help" || words[0] == "help")) {
+  if (!words.empty() && (words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
     fmt::print("{}", kHelp);
     return 0;
   }
-  if (!words.empty()) fmt::print(stderr, "sava bench: there is no '{}'\n\n", words[0]);
+  if (!words.empty()) {
+    const std::string hint = DidYouMean(words[0], {"associations", "help"});
+    fmt::print(stderr, "sava bench: there is no '{}'{}\n\n", words[0], hint);
+  }
   fmt::print(stderr, "{}", kHelp);
   return 1;
 }

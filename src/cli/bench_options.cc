@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "cli/suggest.h"
 
 namespace sava::cli {
 namespace {
@@ -40,6 +41,10 @@ sampled counts, deletes what it wrote, and tells how long everything took.
 
   --json             print the result as JSON
   --help             this text
+
+Examples:
+  sava bench associations --associators 1000 --associated 100 --pipeline 16
+  sava bench associations --http --clients 20 --json
 )";
 
 struct Number {
@@ -113,6 +118,40 @@ bool SetFlag(std::string_view word, BenchOptions* options) {
   return true;
 }
 
+constexpr std::string_view kOptions[] = {"--associators",
+                                         "--associated",
+                                         "--repetitions",
+                                         "--distinct",
+                                         "--order",
+                                         "--top",
+                                         "--reads",
+                                         "--seed",
+                                         "--keep",
+                                         "--resp",
+                                         "--http",
+                                         "-h",
+                                         "-p",
+                                         "-s",
+                                         "--password",
+                                         "-a",
+                                         "--user",
+                                         "--clients",
+                                         "--pipeline",
+                                         "--threads",
+                                         "--prefix",
+                                         "--json",
+                                         "--help"};
+
+bool KnowsOption(std::string_view word) {
+  return std::ranges::find(kOptions, word) != std::end(kOptions);
+}
+
+std::string UnknownOption(std::string_view word) {
+  const std::string hint = word.size() > 2 ? DidYouMean(word, kOptions) : "";
+  return fmt::format("unknown option '{}'{} 'sava bench associations --help' lists them.", word,
+                     hint.empty() ? "." : hint);
+}
+
 base::Status SetText(std::string_view word, const std::string& value, BenchOptions* options) {
   if (word == "-h") {
     options->load.endpoint.host = value;
@@ -132,8 +171,7 @@ base::Status SetText(std::string_view word, const std::string& value, BenchOptio
     }
     options->shape.in_order = value == "document";
   } else {
-    return base::Error{
-        fmt::format("unknown option '{}'; sava bench associations --help lists them", word)};
+    return base::Error{UnknownOption(word)};
   }
   return {};
 }
@@ -178,9 +216,9 @@ base::Result<BenchOptions> ParseBenchOptions(const std::vector<std::string>& wor
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (SetFlag(word, &options)) continue;
-    if (i + 1 == words.size()) {
-      return base::Error{fmt::format(
-          "'{}' is no option, or wants a value; sava bench associations --help lists them", word)};
+    if (i + 1 == words.size() || !KnowsOption(word)) {
+      return base::Error{KnowsOption(word) ? fmt::format("{} wants a value", word)
+                                           : UnknownOption(word)};
     }
     Number* number = numbers.Find(word);
     const std::string& value = words[++i];

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +17,7 @@
 
 #include "base/text.h"
 #include "cli/bloom_file.h"
+#include "cli/suggest.h"
 #include "types/bloom.h"
 #include "types/bloom_formulas.h"
 
@@ -50,6 +52,11 @@ Alone it shows a menu and works on bloom.txt in the current directory.
 
 Exit code: 0 done (check: every value may be there), 1 check: some value is not there,
            2 it could not be done.
+
+Examples:
+  sava bloom create words.bloom --items 100000 --rate 0.01
+  sava bloom add words.bloom < /usr/share/dict/words
+  sava bloom check words.bloom apple aple
 )";
 
 constexpr std::string_view kMenu = R"(          Bloom filter - menu
@@ -339,12 +346,34 @@ int Menu(Sizes sizes) {
   return 0;
 }
 
+// A word that means nothing here, and what may have been meant. Values may begin with a dash.
+std::optional<std::string> FindUnknown(const std::vector<std::string>& words, bool takes_values) {
+  constexpr std::string_view kVerbs[] = {"create", "add", "check", "info", "size"};
+  constexpr std::string_view kOptions[] = {"--bits", "--hashes", "--items", "--rate", "--help"};
+  std::string hint;
+  if (std::ranges::find(kVerbs, words[0]) == std::end(kVerbs)) {
+    const bool option = words[0].starts_with("--");
+    hint = option ? DidYouMean(words[0], kOptions) : DidYouMean(words[0], kVerbs);
+    return fmt::format("'{}' is not {}{} See 'sava bloom --help'.", words[0],
+                       option ? "an option" : "a subcommand", hint.empty() ? "." : hint);
+  }
+  for (size_t i = 1; i < words.size() && !takes_values; ++i) {
+    if (!words[i].starts_with("--")) continue;
+    hint = DidYouMean(words[i], kOptions);
+    return fmt::format("{} has no option '{}'{} See 'sava bloom --help'.", words[0], words[i],
+                       hint.empty() ? "." : hint);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int RunBloom(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = arguments;
   Sizes sizes;
-  if (!words.empty() && (words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
+  const bool of_verb = words.size() == 2 && words[1] == "--help";
+  if (!words.empty() &&
+      (of_verb || words[0] == "--help" || words[0] == "-h" || words[0] == "help")) {
     fmt::print("{}", kHelp);
     return 0;
   }
@@ -352,8 +381,9 @@ int RunBloom(const std::vector<std::string>& arguments) {
   if (words.empty()) return Menu(sizes);
   const std::string& verb = words[0];
   if (verb == "size" && words.size() == 1) return Size(sizes);
-  const bool known = verb == "create" || verb == "add" || verb == "check" || verb == "info";
-  if (!known) return Fail(fmt::format("'{}' is not a subcommand. See 'sava bloom --help'.", verb));
+  const bool takes_values = verb == "add" || verb == "check";
+  if (const auto problem = FindUnknown(words, takes_values)) return Fail(*problem);
+  if (verb == "size") return Fail("size takes no file");
   if (words.size() < 2) return Fail(fmt::format("{} needs a file", verb));
   if (verb == "add") return Add(words[1], words);
   if (verb == "check") return Check(words[1], words);

@@ -15,6 +15,7 @@
 #include "cli/check_rdb.h"
 #include "cli/check_repair.h"
 #include "cli/data_files.h"
+#include "cli/suggest.h"
 #include "journal/aof_reader.h"
 #include "journal/file_system.h"
 
@@ -39,6 +40,11 @@ directory, or a data directory as 'sava serve --dir' uses it.
 
 Exit code: 0 all is good, or was repaired; 1 something is damaged, or holds what this version does
            not read; 2 all is good, but not portable.
+
+Examples:
+  sava check ./data
+  sava check --portable dump.rdb
+  sava check --repair ./data/appendonlydir
 )";
 
 int Complain(std::string_view text) {
@@ -279,7 +285,9 @@ int RunCheck(const std::vector<std::string>& words) {
     } else if (options && word == "--") {
       options = false;
     } else if (options && word.size() > 1 && word[0] == '-') {
-      return Complain(fmt::format("there is no option '{}'. See 'sava check --help'.", word));
+      const std::string hint = DidYouMean(word, {"--portable", "--repair", "--help"});
+      return Complain(fmt::format("there is no option '{}'{} See 'sava check --help'.", word,
+                                  hint.empty() ? "." : hint));
     } else {
       paths.push_back(word);
     }

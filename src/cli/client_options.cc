@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cli/suggest.h"
 
 namespace sava::cli {
 namespace {
@@ -33,6 +34,11 @@ Without: reads commands from the terminal, or one a line from standard input.
 
 At the prompt: Tab completes, grey text shows the arguments to come, help COMMAND
 explains one, quit leaves. History: ~/.sava_history, or the file SAVA_HISTORY names.
+
+Examples:
+  sava cli -p 7000 SET greeting hello
+  sava cli --json HGETALL user:1
+  sava cli -r 10 -i 0.5 INFO stats
 )";
 
 struct Setting {
@@ -130,6 +136,15 @@ const Setting* FindSetting(std::string_view word) {
   return nullptr;
 }
 
+std::string UnknownOption(std::string_view word) {
+  std::vector<std::string_view> known = {"-2", "-3", "-x", "--json", "--raw", "--no-raw", "--help"};
+  for (const Setting& setting : kSettings) known.push_back(setting.name);
+  // Of one letter every other one is as near.
+  const std::string hint = word.size() > 2 ? DidYouMean(word, known) : "";
+  return fmt::format("unknown option '{}'{} 'sava cli --help' lists them.", word,
+                     hint.empty() ? "." : hint);
+}
+
 }  // namespace
 
 std::string Endpoint::Text() const {
@@ -151,7 +166,7 @@ base::Result<Options> ParseOptions(const std::vector<std::string>& words) {
     if (SetFlag(word, &options)) continue;
     const Setting* setting = FindSetting(word);
     if (setting == nullptr) {
-      return base::Error{fmt::format("unknown option '{}'; sava cli --help lists them", word)};
+      return base::Error{UnknownOption(word)};
     }
     if (i + 1 == words.size()) return base::Error{fmt::format("{} wants a value", word)};
     const base::Status status = setting->apply(words[++i], &options);

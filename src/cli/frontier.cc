@@ -12,6 +12,7 @@
 #include "cli/frontier_generate.h"
 #include "cli/frontier_locality.h"
 #include "cli/frontier_run.h"
+#include "cli/suggest.h"
 
 namespace sava::cli {
 
@@ -57,6 +58,11 @@ locality   draws access maps and stack distances of an access log, by structure 
   --structures N       draw the N most used structures (64)
 
 Exit code: 0 done, 2 it could not be done.
+
+Examples:
+  sava frontier generate --hosts 5 --seed 7 -o urls.txt
+  sava frontier run urls.txt -b -l
+  sava frontier locality urls-access.log -o maps
 )";
 
 constexpr int kFailed = 2;
@@ -95,7 +101,12 @@ std::optional<std::string> TakeOptions(const std::vector<std::string>& words,
     for (const Option& option : options) {
       if (option.name == word) found = &option;
     }
-    if (found == nullptr) return fmt::format("{} has no option {}", words[0], word);
+    if (found == nullptr) {
+      std::vector<std::string_view> known;
+      for (const Option& option : options) known.push_back(option.name);
+      return fmt::format("{} has no option {}{}", words[0], word,
+                         word.size() > 2 ? DidYouMean(word, known) : "");
+    }
     if (found->flag) {
       found->flag();
       continue;
@@ -201,7 +212,9 @@ int RunFrontier(const std::vector<std::string>& words) {
   if (words[0] == "run") return Run(words);
   if (words[0] == "generate") return Generate(words);
   if (words[0] == "locality") return Locality(words);
-  return Fail(fmt::format("'{}' is not a subcommand. See 'sava frontier --help'.", words[0]));
+  const std::string hint = DidYouMean(words[0], {"run", "generate", "locality", "help"});
+  return Fail(fmt::format("'{}' is not a subcommand{} See 'sava frontier --help'.", words[0],
+                          hint.empty() ? "." : hint));
 }
 
 }  // namespace sava::cli

@@ -60,6 +60,7 @@ MODULES = [
     "admin_tests",
     "memory_tests",
     "lifecycle_tests",
+    "command_line_tests",
     "concurrency_tests",
     "clients_tests",
     "http_tests",

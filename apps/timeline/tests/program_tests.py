@@ -1,0 +1,3 @@
+"""The commands: generating, sessions, both load tests."""
+
+from harness import World, check, equal

@@ -134,7 +134,7 @@ void ReplyArgument(Reply& reply, const Argument& argument) {
             (flags ? 1 : 0));
   Pair(reply, "name", argument.name);
   Pair(reply, "type", argument.type);
-  if (!argument.is_group()) Pair(reply, "display_text", argument.name);
+  if (!argument.is_group()) Pair(reply, "display_text", argument.shown());
   if (argument.key_spec_index >= 0) Pair(reply, "key_spec_index", argument.key_spec_index);
   if (!argument.token.empty()) Pair(reply, "token", argument.token);
   if (flags) {

@@ -348,7 +348,7 @@ const CommandSpec kGeoSearchRows[] = {
      .complexity = kGeoSearchCost,
      .arguments = "key longitude:double latitude:double radius:double (unit: M | KM | FT | MI) "
                   "[WITHCOORD] [WITHDIST] [WITHHASH] [count-block: COUNT count:integer [ANY]] "
-                  "[order: ASC | DESC] [STORE key] [STOREDIST key]",
+                  "[order: ASC | DESC] [store: STORE storekey=key | STOREDIST storedistkey=key]",
      .reply = kGeoSearchReply,
      .example = "GEORADIUS cities 20 45 400 km",
      .deprecated_since = "6.2.0",
@@ -366,7 +366,7 @@ const CommandSpec kGeoSearchRows[] = {
      .complexity = kGeoSearchCost,
      .arguments = "key member:string radius:double (unit: M | KM | FT | MI) "
                   "[WITHCOORD] [WITHDIST] [WITHHASH] [count-block: COUNT count:integer [ANY]] "
-                  "[order: ASC | DESC] [STORE key] [STOREDIST key]",
+                  "[order: ASC | DESC] [store: STORE storekey=key | STOREDIST storedistkey=key]",
      .reply = kGeoSearchReply,
      .example = "GEORADIUSBYMEMBER cities belgrade 400 km",
      .deprecated_since = "6.2.0",

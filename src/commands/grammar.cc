@@ -158,12 +158,15 @@ class Parser {
     while (at_ < text_.size() && text_[at_] == '|') {
       ++at_;
       if (parts->empty()) Fail("empty alternative");
+      if (closing == 0 && parts->size() > 1) Fail("alternatives without brackets");
       choices.push_back(OneArgument(std::move(*parts)));
       parts->clear();
       repeated = Sequence(parts);
     }
     if (parts->empty() && (closing != 0 || !choices.empty())) Fail("empty group");
     Closed(closing);
+    if (closing == 0 && !choices.empty() && parts->size() > 1)
+      Fail("alternatives without brackets");
     if (!choices.empty() && !parts->empty()) {
       choices.push_back(OneArgument(std::move(*parts)));
       parts->clear();
@@ -221,7 +224,10 @@ class Parser {
       return;
     }
     const size_t colon = word.find(':');
-    part->argument.name = word.substr(0, colon);
+    const std::string_view name = word.substr(0, colon);
+    const size_t equals = name.find('=');
+    part->argument.name = name.substr(0, equals);
+    if (equals != std::string_view::npos) part->argument.display = name.substr(equals + 1);
     part->argument.type = TypeOfName(part->argument.name);
     if (colon == std::string_view::npos) return;
     part->argument.type = word.substr(colon + 1);
@@ -295,7 +301,7 @@ void NumberKeys(std::vector<Argument>* arguments, int key_specs, int* next) {
 // Without brackets, repetition and token.
 std::string Body(const Argument& argument, NameStyle style) {
   if (!argument.is_group()) {
-    return style == NameStyle::kAngles ? '<' + argument.name + '>' : argument.name;
+    return style == NameStyle::kAngles ? '<' + argument.shown() + '>' : argument.shown();
   }
   if (argument.type == "block") return UsageText(argument.arguments, style);
   std::string text;

@@ -2,11 +2,13 @@
 // HELP lines are written from.
 //
 //   word         an argument; word:type says its type, else the name does (see TypeOfName)
+//   name=text    an argument that is shown as text
 //   WORD         a token (anything without lower-case letters). Plain arguments that follow belong
 //   to
 //                it: one carries the token, several become a block that does; none: a pure token
 //   [ … ]        optional            ( … ) or < … >   grouping
-//   a | b        one of them; inside brackets, parentheses or on its own
+//   a | b        one of them; inside brackets, parentheses or on its own. Outside of brackets each
+//                is one word
 //   x...         x may be repeated, directly behind a word or a closing bracket
 //   [a b ...]    behind a space and before a ], all of the bracket may be repeated. When the
 //   bracket
@@ -28,6 +30,7 @@ namespace sava::commands {
 
 struct Argument {
   std::string name;
+  std::string display;  // what is shown for it, when that is not its name
   std::string type;  // string, integer, double, key, pattern, unix-time, pure-token, oneof, block
   std::string token;
   int key_spec_index = -1;  // for keys
@@ -36,6 +39,7 @@ struct Argument {
   bool multiple_token = false;      // a repetition repeats the token too
   std::vector<Argument> arguments;  // of oneof and block
 
+  const std::string& shown() const { return display.empty() ? name : display; }
   bool is_group() const { return type == "oneof" || type == "block"; }
 };
 

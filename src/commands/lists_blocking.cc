@@ -142,7 +142,7 @@ constexpr CommandSpec kBlockingRows[] = {
      .summary = "Takes elements of the first list that has some; waits for them otherwise.",
      .complexity = "O(N+M) where N is the number of provided keys and M is the number of elements "
                    "returned.",
-     .arguments = "timeout:double numkeys:integer key [key ...] LEFT|RIGHT [COUNT "
+     .arguments = "timeout:double numkeys:integer key [key ...] (where: LEFT | RIGHT) [COUNT "
                   "count:integer]",
      .reply = "key and elements, or null when the time is up",
      .example = "BLMPOP 0.1 1 queue LEFT COUNT 10"},
@@ -156,7 +156,8 @@ constexpr CommandSpec kBlockingRows[] = {
      .since = "6.2.0",
      .summary = "Moves an element from one list to another; waits for one otherwise.",
      .complexity = "O(1)",
-     .arguments = "source:key destination:key LEFT|RIGHT LEFT|RIGHT timeout:double",
+     .arguments = "source:key destination:key (wherefrom: LEFT | RIGHT) (whereto: LEFT | RIGHT) "
+                  "timeout:double",
      .reply = "the element, or null when the time is up",
      .example = "BLMOVE queue busy RIGHT LEFT 0.1"},
     {.name = "brpoplpush",

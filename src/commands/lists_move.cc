@@ -63,7 +63,7 @@ const CommandSpec kMoveRows[] = {
      .summary =
          "Takes an element from one list and puts it into another, or elsewhere in the same.",
      .complexity = "O(1)",
-     .arguments = "source:key destination:key LEFT|RIGHT LEFT|RIGHT",
+     .arguments = "source:key destination:key (wherefrom: LEFT | RIGHT) (whereto: LEFT | RIGHT)",
      .reply = "the element, or null when there is none",
      .example = "LMOVE tasks done LEFT RIGHT"},
     {.name = "rpoplpush",
@@ -95,7 +95,7 @@ const CommandSpec kMoveRows[] = {
      .since = "7.0.0",
      .summary = "Takes elements from the first of several lists that is not empty.",
      .complexity = "O(N+M) where N is the number of keys given and M that of the elements returned",
-     .arguments = "numkeys:integer key [key ...] LEFT|RIGHT [COUNT count:integer]",
+     .arguments = "numkeys:integer key [key ...] (where: LEFT | RIGHT) [COUNT count:integer]",
      .reply = "the key and an array of elements, or null",
      .example = "LMPOP 2 urgent tasks LEFT COUNT 10"},
 };

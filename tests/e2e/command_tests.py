@@ -161,6 +161,42 @@ def docs(context):
 
 
 @test()
+def docs_of_alternatives(context):
+    """redis-cli writes its hints from these."""
+
+    def shape(argument):
+        argument = argument.dict()
+        inner = argument.get(b"arguments")
+        text = argument.get(b"token", b"") + b" " + argument.get(b"display_text", b"")
+        if inner:
+            text = b"(" + b"|".join(shape(part) for part in inner) + b")"
+        flags = [bytes(flag) for flag in argument.get(b"flags", [])]
+        return text.strip() + (b"?" if b"optional" in flags else b"")
+
+    context.sava_only("7.0 has no display_text, and STORE and STOREDIST side by side")
+    client = context.client(proto=3)
+    where = b"(LEFT left|RIGHT right)"
+    geo = b"(STORE key|STOREDIST key)?"
+    for name, index, expected in (
+        ("blmove", 2, [where, where, b"timeout"]),
+        ("lmove", 2, [where, where]),
+        ("lmpop", 2, [where, b"COUNT count?"]),
+        ("blmpop", 3, [where, b"COUNT count?"]),
+        ("linsert", 1, [b"(BEFORE before|AFTER after)", b"pivot", b"element"]),
+        ("georadius", -1, [geo]),
+        ("georadiusbymember", -1, [geo]),
+    ):
+        arguments = client.call("COMMAND", "DOCS", name).dict()[name.encode()].dict()[b"arguments"]
+        eq([shape(argument) for argument in arguments[index:]], expected, name)
+        names = [argument.dict()[b"name"] for argument in arguments]
+        if name in ("lmove", "blmove"):
+            eq(names[2:4], [b"wherefrom", b"whereto"])
+    store = arguments[-1].dict()
+    eq(store[b"name"], b"store")
+    eq([part.dict()[b"name"] for part in store[b"arguments"]], [b"storekey", b"storedistkey"])
+
+
+@test()
 def help_texts(context):
     """Every container has HELP: an array of simple strings that names its subcommands."""
     for name in "OBJECT CLIENT CONFIG COMMAND SLOWLOG LATENCY MEMORY PUBSUB ACL DEBUG".split():

@@ -76,7 +76,7 @@ TEST(Grammar, Alternatives) {
   EXPECT_EQ(Parsed("<A | B>"), "a-b:oneof(a:pure-token{A} b:pure-token{B})");
   EXPECT_EQ(Parsed("[AGGREGATE (SUM|MIN)]"),
             "sum-min:oneof{AGGREGATE}?(sum:pure-token{SUM} min:pure-token{MIN})");
-  EXPECT_EQ(Parsed("a | b c"), "a-b-c:oneof(a:string b-c:block(b:string c:string))");
+  EXPECT_EQ(Parsed("(a | b c)"), "a-b-c:oneof(a:string b-c:block(b:string c:string))");
 }
 
 TEST(Grammar, Repetition) {
@@ -100,7 +100,7 @@ TEST(Grammar, RepetitionOfTokens) {
 
 TEST(Grammar, MistakesAreErrors) {
   for (const char* bad : {"[key", "key]", "(a", "a)", "[a)", "[]", "a |", "| a", "...", "key:blob",
-                          "[a ... b]", "(a | )"}) {
+                          "[a ... b]", "(a | )", "a | b c", "key LEFT|RIGHT"}) {
     EXPECT_EQ(Parsed(bad), "error") << bad;
   }
 }
@@ -114,6 +114,7 @@ TEST(Usage, IsWrittenAsInRedisDocumentation) {
   EXPECT_EQ(usage("(AND|OR) destkey key..."), "<AND | OR> destkey key [key ...]");
   EXPECT_EQ(usage("[GET pattern [GET pattern ...]]"), "[GET pattern [GET pattern ...]]");
   EXPECT_EQ(usage("[AGGREGATE (SUM|MIN)]"), "[AGGREGATE <SUM | MIN>]");
+  EXPECT_EQ(usage("[STORE storekey=key]"), "[STORE key]");
   EXPECT_EQ(usage("(key value) ..."), "key value [key value ...]");
   EXPECT_EQ(usage("key [COUNT count]", NameStyle::kAngles), "<key> [COUNT <count>]");
 }

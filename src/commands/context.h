@@ -210,6 +210,8 @@ class Context {
     // Run again also when a key is gone (deleted, expired, flushed); otherwise only while it is
     // there.
     bool on_deletion = false;
+    // Run again only when a value of this type is at the key; nullptr, or on_deletion: of any.
+    const types::TypeInfo* type = nullptr;
     // The words to run again instead of the ones that came, with the same keys (XREAD's $ is the id
     // it was when it began to wait); empty: those.
     Args args = {};

@@ -118,6 +118,7 @@ void NothingNext(Context& context, const Frontier* frontier, const NextCall& cal
   const std::array<std::string_view, 1> keys = {context.arg(1)};
   request.keys = keys;
   request.deadline_ms = call.deadline_ms;
+  request.type = &Frontier::Type();
   request.reply = Context::BlockRequest::TimeoutReply::kEmptyArray;
   if (frontier != nullptr) {
     const int64_t wake = frontier->NextWake(now, call.request.host);

@@ -51,7 +51,7 @@ void PopOrWait(Context& ctx, ListEnd end) {
     return ctx.Effect({PopCommand(end), key});
   }
   if (!ctx.can_block()) return ctx.reply().NullArray();
-  ctx.Block({.keys = keys, .deadline_ms = deadline});
+  ctx.Block({.keys = keys, .deadline_ms = deadline, .type = &List::Type()});
 }
 
 void Blpop(Context& ctx) { PopOrWait(ctx, ListEnd::kHead); }
@@ -72,7 +72,7 @@ void Blmpop(Context& ctx) {
         {PopCommand(args.end), key, std::string_view(number, base::FormatInt(popped, number))});
   }
   if (!ctx.can_block()) return ctx.reply().NullArray();
-  ctx.Block({.keys = keys, .deadline_ms = deadline});
+  ctx.Block({.keys = keys, .deadline_ms = deadline, .type = &List::Type()});
 }
 
 void MoveOrWait(Context& ctx, ListEnd from, ListEnd to, size_t timeout_at, bool old_form) {
@@ -86,7 +86,7 @@ void MoveOrWait(Context& ctx, ListEnd from, ListEnd to, size_t timeout_at, bool 
     return ctx.Effect({"LMOVE", ctx.arg(1), ctx.arg(2), EndWord(from), EndWord(to)});
   }
   if (!ctx.can_block()) return ctx.reply().Null();
-  ctx.Block({.keys = ctx.args().subspan(1, 1), .deadline_ms = deadline});
+  ctx.Block({.keys = ctx.args().subspan(1, 1), .deadline_ms = deadline, .type = &List::Type()});
 }
 
 void Blmove(Context& ctx) {

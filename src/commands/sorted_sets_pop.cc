@@ -181,7 +181,7 @@ void PopOrWaitFor(Context& context, const MpopArgs& args, int64_t deadline, PopF
     return LogPop(context, name, args.end, n);
   }
   if (!context.can_block()) return context.reply().NullArray();
-  context.Block({.keys = args.keys, .deadline_ms = deadline});
+  context.Block({.keys = args.keys, .deadline_ms = deadline, .type = &SortedSet::Type()});
 }
 
 void BzpopGeneric(Context& context, ZsetEnd end) {

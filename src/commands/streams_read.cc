@@ -275,6 +275,7 @@ void WaitForStreams(Context& context, const ReadOptions& options,
   request.keys = context.args().subspan(options.first_key, options.streams);
   request.deadline_ms = options.deadline_ms;
   request.on_deletion = options.in_group;
+  request.type = &Stream::Type();
   request.args = words;
   context.Block(request);
 }

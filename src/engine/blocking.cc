@@ -119,6 +119,7 @@ void Engine::Block(Lane& lane, Client& client, const Command& command, commands:
   waiter->wake_at_ms.store(request.wake_at_ms, std::memory_order_relaxed);
   waiter->reply = request.reply;
   waiter->on_deletion = request.on_deletion || command.spec->name == "xreadgroup";
+  waiter->type = request.type;
   waiter->command = &command;
   size_t size = 0;
   for (const std::string_view arg : args) size += arg.size();
@@ -211,10 +212,10 @@ void Engine::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
   if (line == nullptr) return;
   size_t at = line->After(order);
   while (line != nullptr && at < line->waiters.size()) {
-    const bool there = static_cast<bool>(lane.serving->Glance(key.db, key.key));
-    if (!there && line->on_deletion == 0) return;
+    const commands::Value value = lane.serving->Glance(key.db, key.key);
+    if (!value && line->on_deletion == 0) return;
     const WaiterPtr waiter = line->waiters[at];
-    if (!there && !waiter->on_deletion && waiter->waiting()) {
+    if (!waiter->Wants(value) && waiter->waiting()) {
       ++at;
       continue;
     }
@@ -296,7 +297,7 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
 // One key after the other. REQUIRES: all its keys are locked.
 Waiter::Taken Engine::ServeAnyKey(Lane& lane, Waiter& waiter) {
   for (const Waiter::Key& key : waiter.keys) {
-    if (!waiter.on_deletion && !lane.serving->Glance(waiter.db, key.name)) continue;
+    if (!waiter.Wants(lane.serving->Glance(waiter.db, key.name))) continue;
     if (Serve(lane, waiter, key) == Waiter::Taken::kGone) return Waiter::Taken::kGone;
   }
   return Waiter::Taken::kYes;

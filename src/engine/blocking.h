@@ -54,7 +54,8 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   int64_t deadline_ms = 0;
   TimeoutReply reply = TimeoutReply::kNullArray;
   bool on_deletion = false;
-  bool needs_all = false;  // its command has more keys than it waits for
+  const types::TypeInfo* type = nullptr;  // of what it waits for; nullptr: of any
+  bool needs_all = false;                 // its command has more keys than it waits for
   const commands::Command* command = nullptr;
   std::string words;  // the arguments' bytes
   std::vector<std::string_view> args;
@@ -63,6 +64,12 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   uint64_t nanos = 0;
 
   bool waiting() const { return state.load(std::memory_order_acquire) == State::kWaiting; }
+  // Whether its command has to be run again for what is at one of its keys now.
+  bool Wants(const commands::Value& value) const {
+    if (on_deletion) return true;
+    if (!value || type == nullptr) return static_cast<bool>(value);
+    return value.kind == commands::Value::Kind::kObject && &value.object->type() == type;
+  }
   // Ends the waiting unless somebody else does.
   bool Claim() {
     State expected = State::kWaiting;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
+#include "types/list.h"
 
 namespace sava::engine {
 namespace {
@@ -98,6 +99,16 @@ void Gone(Context& ctx) {
   ctx.Block({.keys = ctx.args().subspan(1, 1), .on_deletion = true});
 }
 
+std::atomic<int> tries{0};  // of TAKELIST
+
+// TAKELIST key: waits for a list.
+void TakeList(Context& ctx) {
+  tries.fetch_add(1);
+  const commands::Value value = ctx.Find(ctx.arg(1), Access::kRead);
+  if (value.kind == commands::Value::Kind::kObject) return ctx.reply().Simple("LIST");
+  ctx.Block({.keys = ctx.args().subspan(1, 1), .type = &types::List::Type()});
+}
+
 constexpr commands::KeySpec kFirst = commands::KeyAt(1, commands::kKeyRw);
 constexpr commands::CommandSpec kRows[] = {
     {.name = "give", .handler = Give, .arity = 3, .flags = commands::kWrite, .keys = {kFirst}},
@@ -112,6 +123,11 @@ constexpr commands::CommandSpec kRows[] = {
      .flags = commands::kWrite | commands::kBlocking,
      .keys = {{.flags = commands::kKeyRw, .first = 1, .last = 1, .step = 1}}},
     {.name = "takeat", .handler = TakeAt, .arity = 4, .flags = commands::kWrite, .keys = {kFirst}},
+    {.name = "takelist",
+     .handler = TakeList,
+     .arity = 2,
+     .flags = commands::kWrite,
+     .keys = {kFirst}},
     {.name = "gone", .handler = Gone, .arity = 2, .flags = commands::kWrite, .keys = {kFirst}},
 };
 
@@ -267,6 +283,23 @@ TEST_F(BlockingTest, WhatIsOfNoUseLeavesTheLineAsItIs) {
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
   EXPECT_TRUE(b.client.blocked());
+}
+
+TEST_F(BlockingTest, ACommandIsNotTriedForAValueOfAnotherType) {
+  tries = 0;
+  Waits(a, {"TAKELIST", "k"});
+  Waits(b, {"TAKELIST", "k"});
+  ASSERT_EQ(tries, 2);
+  giver.Run({"SET", "k", "text"});
+  giver.Run({"APPEND", "k", "more"});
+  giver.Run({"DEL", "k"});
+  giver.Run({"SADD", "k", "member"});
+  EXPECT_EQ(tries, 2);
+  giver.Run({"DEL", "k"});
+  giver.Run({"RPUSH", "k", "element"});
+  EXPECT_EQ(tries, 4);
+  EXPECT_EQ("+LIST\r\n", Answer(a));
+  EXPECT_EQ("+LIST\r\n", Answer(b));
 }
 
 TEST_F(BlockingTest, TimeIsUp) {

@@ -229,7 +229,9 @@ class Context {
     return types::kDefaultCollectionLimits;
   }
   virtual int64_t max_string_size() const = 0;  // proto-max-bulk-len
-  virtual bool lfu_policy() const = 0;
+  // Whether Redis would keep small numbers once for all keys: not while a policy needs the age of
+  // each.
+  virtual bool shares_numbers() const = 0;
   // DEBUG SET-SKIP-CHECKSUM-VALIDATION.
   virtual bool skips_checksums() const { return false; }
   // Whether a deletion shall free in the background (lazyfree-lazy-user-del and the like).

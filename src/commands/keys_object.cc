@@ -62,7 +62,7 @@ void Refcount(Context& context) {
   const Value value = Looked(context);
   if (!value) return;
   const bool shared = value.is_int() && value.integer >= 0 && value.integer < kSharedNumbers;
-  context.reply().Int(shared && !context.lfu_policy() ? kSharedCount : 1);
+  context.reply().Int(shared && context.shares_numbers() ? kSharedCount : 1);
 }
 
 constexpr KeySpec kLookedAt = KeyAt(2, kKeyRo);

@@ -850,7 +850,12 @@ bool EngineContext::skips_checksums() const {
   return engine_.skip_checksums().load(std::memory_order_relaxed);
 }
 
-bool EngineContext::lfu_policy() const { return UsesLfu(engine_.settings_->maxmemory_policy); }
+bool EngineContext::shares_numbers() const {
+  const Settings& settings = *engine_.settings_;
+  return settings.maxmemory == 0 || !(UsesLfu(settings.maxmemory_policy) ||
+                                      settings.maxmemory_policy == MaxmemoryPolicy::kAllkeysLru ||
+                                      settings.maxmemory_policy == MaxmemoryPolicy::kVolatileLru);
+}
 bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
 bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }
 const commands::CommandTable& EngineContext::command_table() const { return *engine_.table_; }

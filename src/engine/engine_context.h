@@ -112,7 +112,7 @@ class EngineContext final : public commands::Context {
   bool runs_again() const override { return waiter_ != nullptr; }
   int64_t max_string_size() const override;
   const types::CollectionLimits& collection_limits() const override;
-  bool lfu_policy() const override;
+  bool shares_numbers() const override;
   bool skips_checksums() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;

@@ -75,6 +75,28 @@ def stays_near(server, limit):
 
 
 @test()
+def small_numbers_are_not_shared_while_their_age_counts(context):
+    """OBJECT REFCOUNT: shared unless a policy by age or frequency is in force."""
+    for server in (context.stock, context.sut):
+        client = context.client(server)
+        for policy, limit, shared in (
+            ("noeviction", "0", True),
+            ("allkeys-lru", "0", True),
+            ("allkeys-lru", "1gb", False),
+            ("volatile-lru", "1gb", False),
+            ("allkeys-lfu", "1gb", False),
+            ("volatile-lfu", "1gb", False),
+            ("allkeys-random", "1gb", True),
+            ("volatile-ttl", "1gb", True),
+        ):
+            with server.configured(maxmemory_policy=policy, maxmemory=limit):
+                client.call("SET", "k", "5")
+                count = client.call("OBJECT", "REFCOUNT", "k")
+                eq(count > 1, shared, "%s: %s %s" % (server.name, policy, limit))
+        client.call("DEL", "k")
+
+
+@test()
 def noeviction(context):
     server, client, limit = limited(context, "noeviction")
     refused = fill(client, "k", 20000)

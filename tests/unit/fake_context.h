@@ -312,7 +312,7 @@ class FakeContext final : public Context {
   void NoEffect() override { no_effect_ = true; }
 
   int64_t max_string_size() const override { return max_string_size_; }
-  bool lfu_policy() const override { return lfu_; }
+  bool shares_numbers() const override { return !lfu_; }
   bool lazy_user_del() const override { return false; }
   bool lazy_user_flush() const override { return false; }
   uint64_t Random() override {

@@ -381,6 +381,8 @@ TEST_F(Keys, ObjectRefcountOfSmallNumbersIsThatOfSharedOnes) {
   EXPECT_EQ(Run("OBJECT REFCOUNT c"), ":1\r\n");
   EXPECT_EQ(Run("OBJECT REFCOUNT d"), ":1\r\n");
   EXPECT_EQ(Run("OBJECT REFCOUNT e"), ":1\r\n");
+  context_.set_lfu_policy(true);
+  EXPECT_EQ(Run("OBJECT REFCOUNT a"), ":1\r\n");
 }
 
 TEST_F(Keys, HelpIsWrittenFromTheRows) {

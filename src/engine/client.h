@@ -66,6 +66,7 @@ struct Client {
   bool authenticated = true;
   uint32_t flags = 0;
   protocol::OutBuffer out;
+  std::string pushed;  // while its replies are silenced: what the running command pushed to it
 
   // Transaction.
   std::vector<QueuedCommand> queue;
@@ -110,6 +111,12 @@ struct Client {
 
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
   void set(uint32_t flag, bool on = true) { flags = on ? flags | flag : flags & ~flag; }
+  // What was written since the mark is a push: CLIENT REPLY OFF and SKIP do not silence it.
+  void KeepPush(size_t mark) {
+    if (!has(kClientReplyOff | kClientReplySkip)) return;
+    pushed += out.Since(mark);
+    out.TruncateTo(mark);
+  }
   size_t subscriptions() const { return channels.size() + patterns.size(); }
   bool subscribed() const { return subscriptions() + shard_channels.size() > 0; }
   // Waits for something: its further input is left alone.

@@ -549,10 +549,14 @@ void Engine::NoteSlow(Client& client, const Command& command, commands::Args arg
   }
 }
 
-// CLIENT REPLY OFF and SKIP: the reply was made and is taken back.
+// CLIENT REPLY OFF and SKIP: the reply was made and is taken back, but for what was pushed.
 void Engine::FinishReply(Client& client, size_t mark) {
   if (!client.has(kClientReplyOff | kClientReplySkip | kClientReplySkipNext)) return;
-  if (client.has(kClientReplyOff | kClientReplySkip)) client.out.TruncateTo(mark);
+  if (client.has(kClientReplyOff | kClientReplySkip)) {
+    client.out.TruncateTo(mark);
+    client.out.Append(client.pushed);
+    client.pushed.clear();
+  }
   const bool skip_next = client.has(kClientReplySkipNext);
   client.set(kClientReplySkip, skip_next);
   client.set(kClientReplySkipNext, false);
@@ -807,7 +811,7 @@ bool Engine::ReceiveMail(Lane& lane) {
     };
     if (mail.client == 0) {  // a line for every monitor of this lane
       for (auto& [id, client] : lane.clients) {
-        if (client->has(kClientMonitor)) deliver(*client);
+        if (client->has(kClientMonitor) && !client->has(kClientReplyOff)) deliver(*client);
       }
     } else if (const auto it = lane.clients.find(mail.client); it != lane.clients.end()) {
       deliver(*it->second);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/glob.h"
 #include "base/trim.h"
 #include "engine/aging.h"
 #include "engine/string_value.h"
@@ -84,11 +85,32 @@ void EngineContext::PostNotices() {
   for (const Notice& notice : notices_) {
     if (notice.line != nullptr) {
       engine_.PostToMonitors(notice.line);
-    } else {
+    } else if (!notice.heard_by) {
       engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard);
+    } else {
+      const auto deliver = [&](const std::shared_ptr<const Message>& message) {
+        if (std::ranges::find(*notice.heard_by, message->subscription) == notice.heard_by->end()) {
+          return;
+        }
+        lane_.mailbox.Post({Mail::Kind::kMessage, client_->id, message});
+      };
+      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, client_, deliver);
     }
   }
   base::ClearAndTrim(&notices_, kKeepNotices);
+}
+
+void EngineContext::TellFrom(const Client& publisher, std::string channel, std::string_view text,
+                             bool shard) {
+  std::vector<std::string> heard_by;
+  if ((shard ? publisher.shard_channels : publisher.channels).contains(channel)) {
+    heard_by.push_back(channel);
+  }
+  for (const std::string& pattern : publisher.patterns) {
+    if (!shard && base::GlobMatch(pattern, channel)) heard_by.push_back(pattern);
+  }
+  Tell(std::move(channel), text, shard);
+  notices_.back().heard_by = std::move(heard_by);
 }
 
 void EngineContext::Record() {

@@ -59,10 +59,12 @@ class EngineContext final : public commands::Context {
   // What others are to be told of this command or group: posted by its End or EndGroup, when the
   // record has its ticket, so that nobody is told of a write that cannot be waited for yet.
   void Tell(std::string channel, std::string_view text, bool shard) {
-    notices_.push_back({std::move(channel), std::string(text), shard, nullptr});
+    notices_.push_back({std::move(channel), std::string(text), shard, nullptr, {}});
   }
+  // The same for what the client itself publishes: it hears it only by what it listens to now.
+  void TellFrom(const Client& publisher, std::string channel, std::string_view text, bool shard);
   void TellMonitors(std::shared_ptr<const Message> line) {
-    notices_.push_back({{}, {}, false, std::move(line)});
+    notices_.push_back({{}, {}, false, std::move(line), {}});
   }
 
   commands::Value Find(std::string_view key, commands::Access access) override;
@@ -201,6 +203,8 @@ class EngineContext final : public commands::Context {
     std::string text;
     bool shard;
     std::shared_ptr<const Message> line;  // for monitors, instead
+    // With a publisher: its channel and patterns by which it hears its own message.
+    std::optional<std::vector<std::string>> heard_by;
   };
   std::vector<Notice> notices_;
 };

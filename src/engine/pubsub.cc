@@ -91,8 +91,9 @@ void PubSub::UnsubscribeAll(Client& client) {
     UnsubscribePattern(client, std::string(*client.patterns.begin()));
 }
 
-int64_t PubSub::Publish(std::string_view channel, std::string_view payload, bool shard,
-                        Client* self, const std::function<void(const Message&)>& deliver_self) {
+int64_t PubSub::Publish(
+    std::string_view channel, std::string_view payload, bool shard, Client* self,
+    const std::function<void(const std::shared_ptr<const Message>&)>& deliver_self) {
   if (!anyone()) return 0;
   int64_t receivers = 0;
   std::vector<std::vector<Mail>> by_lane(mailboxes_.size());
@@ -101,7 +102,7 @@ int64_t PubSub::Publish(std::string_view channel, std::string_view payload, bool
     for (const Subscriber& subscriber : list) {
       ++receivers;
       if (self != nullptr && subscriber.client == self->id && deliver_self) {
-        deliver_self(*message);
+        deliver_self(message);
       } else {
         by_lane[subscriber.lane].push_back({Mail::Kind::kMessage, subscriber.client, message});
       }

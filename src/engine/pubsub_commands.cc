@@ -2,6 +2,8 @@
 //
 // A confirmation is one push (or array) per channel, in the order of the arguments. In RESP2 a
 // subscribed client may only use this family, PING, QUIT and RESET; the engine sees to that.
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/engine_context.h"
@@ -12,18 +14,15 @@ namespace {
 
 using commands::Context;
 
-void Confirm(Context& ctx, std::string_view kind, std::string_view channel, size_t count) {
+// Without a channel: there was nothing to unsubscribe from.
+void Confirm(Context& ctx, std::string_view kind, std::optional<std::string_view> channel,
+             size_t count) {
+  const size_t mark = ctx.reply().Mark();
   ctx.reply().Push(3);
   ctx.reply().Bulk(kind);
-  ctx.reply().Bulk(channel);
+  channel ? ctx.reply().Bulk(*channel) : ctx.reply().Null();
   ctx.reply().Int(static_cast<int64_t>(count));
-}
-
-void ConfirmNone(Context& ctx, std::string_view kind, size_t count) {
-  ctx.reply().Push(3);
-  ctx.reply().Bulk(kind);
-  ctx.reply().Null();
-  ctx.reply().Int(static_cast<int64_t>(count));
+  EngineContext::Of(ctx).client().KeepPush(mark);
 }
 
 void Subscribe(Context& ctx) {
@@ -64,7 +63,7 @@ void UnsubscribeChannels(Context& ctx, bool shard) {
   }
   auto& mine = shard ? client.shard_channels : client.channels;
   if (mine.empty()) {
-    ConfirmNone(ctx, kind, count());
+    Confirm(ctx, kind, std::nullopt, count());
     return;
   }
   while (!mine.empty()) {
@@ -88,7 +87,7 @@ void Punsubscribe(Context& ctx) {
     return;
   }
   if (client.patterns.empty()) {
-    ConfirmNone(ctx, "punsubscribe", client.subscriptions());
+    Confirm(ctx, "punsubscribe", std::nullopt, client.subscriptions());
     return;
   }
   while (!client.patterns.empty()) {
@@ -105,13 +104,16 @@ void PublishTo(Context& ctx, bool shard) {
   int64_t receivers = 0;
   if (client.has(kClientInExec)) {
     receivers = pubsub.Receivers(ctx.arg(1), shard);
-    ec.Tell(std::string(ctx.arg(1)), ctx.arg(2), shard);
+    ec.TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
-    receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, &client, [&](const Message& message) {
+    const size_t mark = client.out.Mark();
+    const auto deliver = [&](const std::shared_ptr<const Message>& message) {
       // What was posted to this lane before stands before this message.
       ec.engine().ReceiveMail(ec.lane());
-      client.out.Append(client.resp == 3 ? message.resp3 : message.resp2);
-    });
+      client.out.Append(client.resp == 3 ? message->resp3 : message->resp2);
+    };
+    receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, &client, deliver);
+    client.KeepPush(mark);
   }
   ec.lane().stats.published.Add();
   ctx.reply().Int(receivers);

@@ -1,9 +1,10 @@
 """Publish and subscribe in both protocols, shard channels, introspection, order for everyone."""
 
+import re
 import time
 
 import resp
-from harness import SLOW, check, eq, run_workers, test
+from harness import SLOW, check, eq, run_workers, test, until
 
 
 def frame(proto, *items):
@@ -45,6 +46,60 @@ def channels(context):
         eq(client.recv(), frame(proto, "sunsubscribe", null, 0))
         eq(client.call("PING"), resp.PONG, "an ordinary connection again")
         eq(other.call("PUBLISH", "a", "late"), 0)
+
+
+@test()
+def pushes_are_not_silenced(context):
+    """CLIENT REPLY OFF and SKIP hold back replies, not what is pushed."""
+    for server, proto in each(context):
+        client, other = context.client(server, proto), context.client(server)
+        client.send("CLIENT", "REPLY", "OFF")
+        client.send("SUBSCRIBE", "a", "b")
+        receive(client, proto, ("subscribe", "a", 1), ("subscribe", "b", 2))
+        client.send("PSUBSCRIBE", "p*")
+        client.send("SSUBSCRIBE", "s")
+        receive(client, proto, ("psubscribe", "p*", 3), ("ssubscribe", "s", 1))
+        eq(other.call("PUBLISH", "a", "x"), 1)
+        receive(client, proto, ("message", "a", "x"))
+        client.send("UNSUBSCRIBE", "b")
+        receive(client, proto, ("unsubscribe", "b", 2))
+        if proto == 3:
+            client.send("PUBLISH", "a", "own")
+            receive(client, proto, ("message", "a", "own"))
+            client.raw(b"MULTI\r\nSUBSCRIBE c\r\nPING\r\nEXEC\r\n")
+            receive(client, proto, ("subscribe", "c", 3))
+            eq(client.call("CLIENT", "REPLY", "ON"), resp.OK, "nothing but pushes before")
+            client.send("CLIENT", "REPLY", "SKIP")
+            client.send("SUBSCRIBE", "d")
+            receive(client, proto, ("subscribe", "d", 4))
+            eq(client.call("PING"), resp.PONG)
+        client.close()
+        watcher = context.client(server)
+        watcher.send("CLIENT", "REPLY", "OFF")
+        watcher.send("MONITOR")
+        until(lambda: b" cmd=monitor " in other.call("CLIENT", "LIST"), what="the monitor")
+        other.call("PING")
+        eq(watcher.call("RESET"), resp.Status(b"RESET"), "lines for monitors are no pushes")
+        watcher.close()
+
+
+@test()
+def who_publishes_before_it_subscribes_hears_nothing(context):
+    for server in (context.stock, context.sut):
+        client = context.client(server, 3)
+        client.send("PSUBSCRIBE", "c?")
+        receive(client, 3, ("psubscribe", "c?", 1))
+        client.raw(b"MULTI\r\nPUBLISH c 1\r\nSUBSCRIBE c\r\nPUBLISH c 2\r\nPUBLISH cc 3\r\n")
+        client.raw(b"SUBSCRIBE cc\r\nEXEC\r\n")
+        heard = b""  # Redis pushes into the middle of EXEC's array
+        for end in (b"$1\r\n3\r\n", b"fin\r\n"):
+            if end == b"fin\r\n":
+                client.send("PING", "fin")
+            while end not in heard:
+                heard += client.sock.recv(4096)
+        messages = re.findall(rb"message\r\n[^>]*?(cc?)\r\n\$1\r\n(\d)", heard)
+        eq(messages, [(b"c", b"2"), (b"cc", b"3")])
+        client.close()
 
 
 @test()

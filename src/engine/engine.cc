@@ -503,7 +503,7 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
   context.Begin(client, command, args, hashes);
   Handle(context, client, command);
   if (monitors_.load(std::memory_order_relaxed) > 0 &&
-      !command.has(commands::kSkipMonitor | commands::kAdmin)) {
+      !command.has(commands::kSkipMonitor | commands::kAdmin)) [[unlikely]] {
     FeedMonitors(lane, client, context.shown_args());
   }
   client.last_command = &command;
@@ -657,6 +657,8 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   }
   const auto reject = [&](std::string_view error) {
     Reject(lane, client, command, error);
+    // Monitors have seen its MULTI.
+    if (command->spec->name == "exec") FeedMonitors(lane, client, request.args);
     return Admission::kAnswered;
   };
   if (!command->ArityOk(request.args.size())) {
@@ -726,6 +728,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
 // ---- monitors ----
 
 void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
+  if (monitors_.load(std::memory_order_relaxed) == 0) return;
   const int64_t now = clock_->WallMicros();
   std::string line =
       fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,

@@ -76,24 +76,20 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   protocol::Reply reply(&client.out, client.resp);
   const size_t mark = reply.Mark();
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(exec.id)];
-  if (!client.has(kClientMulti)) {
-    reply.Error("ERR EXEC without MULTI");
-    errors_.Add("ERR");
+  const auto refuse = [&](std::string_view error) {
+    reply.Error(error);
+    errors_.Add(reply.error_code());
     lane.stats.error_replies.Add();
     stats.calls.Add();
     stats.failed.Add();
     lane.stats.commands.Add();
+    FeedMonitors(lane, client, args);
     return true;
-  }
+  };
+  if (!client.has(kClientMulti)) return refuse("ERR EXEC without MULTI");
   if (client.has(kClientDirtyExec)) {
     DiscardTransaction(lane, client);
-    reply.Error("EXECABORT Transaction discarded because of previous errors.");
-    errors_.Add("EXECABORT");
-    lane.stats.error_replies.Add();
-    stats.calls.Add();
-    stats.failed.Add();
-    lane.stats.commands.Add();
-    return true;
+    return refuse("EXECABORT Transaction discarded because of previous errors.");
   }
   LockSet set;
   std::vector<std::vector<std::string_view>> views;
@@ -157,7 +153,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   if (any) Unlock(lane, set);
   context.DropPrebuilt();
   RunRetries(lane);
-  if (monitors_.load(std::memory_order_relaxed) > 0) FeedMonitors(lane, client, args);
+  FeedMonitors(lane, client, args);
   stats.calls.Add();
   lane.stats.commands.Add();
   client.last_command = &exec;

@@ -209,17 +209,13 @@ bool Hash::Set(std::string_view field, std::string_view value, int64_t now,
     }
     ToTable(kind());
   }
-  bool gone = false;
-  if (has_expiries()) {
-    gone = Gone(*expiries(), field, now);
-    if (gone || !keep_expiry) {
-      table().BeforeChange(field);
-      expiries()->Remove(field);
-    }
+  if (has_expiries() && (!keep_expiry || Gone(*expiries(), field, now))) {
+    table().BeforeChange(field);
+    expiries()->Remove(field);
   }
   const bool added = table().Put(field, value);
   if (table().size() > UpTo(limits.hash_max_listpack_entries)) ToTable(Encoding::kHashtable);
-  return added || gone;
+  return added;
 }
 
 bool Hash::Remove(std::string_view field) {

@@ -54,7 +54,7 @@ class Hash final : public Object {
   void Expect(size_t fields, size_t longest, const CollectionLimits& limits);
   // Value views stay valid until the hash changes.
   bool Find(std::string_view field, int64_t now, std::string_view* value) const;
-  // True when the field is new (or was past its time). Its time goes unless `keep_expiry`.
+  // True when the field is new; one past its time still counts. Its time goes unless `keep_expiry`.
   bool Set(std::string_view field, std::string_view value, int64_t now,
            const CollectionLimits& limits, bool keep_expiry = false);
   // Whether it was there, past its time or not.

@@ -194,7 +194,7 @@ TEST(Hash, FieldsPastTheirTimeAreGone) {
             0U);
   EXPECT_EQ(scanned, 1U);
   // Written anew it has no time.
-  EXPECT_TRUE(hash.Set("goes", "3", kNow + 11, kLimits, true));
+  EXPECT_FALSE(hash.Set("goes", "3", kNow + 11, kLimits, true));
   EXPECT_EQ(hash.ExpiryOf("goes"), Hash::kNoExpiry);
   EXPECT_EQ(hash.next_deadline(), -1);
 

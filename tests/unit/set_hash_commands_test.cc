@@ -223,6 +223,16 @@ TEST_F(HashFamily, ChoosesFields) {
   EXPECT_EQ(Run({"HRANDFIELD", "h", "5", "WITHVALUES"}), "*1\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n");
 }
 
+TEST_F(HashFamily, AFieldPastItsTimeIsNotNewWhileItIsThere) {
+  Run({"HSET", "h", "a", "1", "b", "2"});
+  Run({"HPEXPIRE", "h", "10", "FIELDS", "1", "a"});
+  context_.set_now_ms(context_.now_ms() + 100);
+  EXPECT_EQ(Run({"HLEN", "h"}), ":2\r\n");
+  EXPECT_EQ(Run({"HSET", "h", "a", "3", "c", "4"}), ":1\r\n");
+  EXPECT_EQ(Run({"HTTL", "h", "FIELDS", "1", "a"}), "*1\r\n:-1\r\n");
+  EXPECT_EQ(Run({"HLEN", "h"}), ":3\r\n");
+}
+
 TEST_F(HashFamily, FieldsExpire) {
   const int64_t now = context_.now_ms();
   Run({"HSET", "h", "a", "1", "b", "2", "c", "3"});
@@ -255,7 +265,7 @@ TEST_F(HashFamily, FieldsExpire) {
   EXPECT_EQ(Run({"HGETALL", "h"}), "*2\r\n$1\r\nb\r\n$1\r\n2\r\n");
   EXPECT_EQ(Run({"HGET", "h", "a"}), "$-1\r\n");
   EXPECT_EQ(Run({"HLEN", "h"}), ":2\r\n");
-  EXPECT_EQ(Run({"HSET", "h", "a", "5"}), ":1\r\n");
+  EXPECT_EQ(Run({"HSET", "h", "a", "5"}), ":0\r\n");
   EXPECT_EQ(Run({"HTTL", "h", "FIELDS", "1", "a"}), "*1\r\n:-1\r\n");
   EXPECT_EQ(Run({"HTTL", "none", "FIELDS", "1", "a"}), "*1\r\n:-2\r\n");
 }

@@ -105,6 +105,9 @@ struct Lane {
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
   uint64_t last_ticks = 0;
+  // Bytes of its clients' input and output, noted once a second. Read with the gate closed.
+  RecentMax recent_input;
+  RecentMax recent_output;
   // Upkeep.
   size_t upkeep_stripe = 0;
   int64_t next_upkeep_ms = 0;
@@ -277,6 +280,10 @@ class Engine {
   std::atomic<int>& monitors() { return monitors_; }
   std::atomic<bool>& active_expire() { return active_expire_; }
   std::atomic<bool>& skip_checksums() { return skip_checksums_; }
+  // DEBUG PAUSE-CRON: what loops do now and then is left undone.
+  std::atomic<bool>& cron_paused() { return cron_paused_; }
+  // DEBUG REPLYBUFFER RESIZING 0: empty output buffers keep their memory.
+  std::atomic<bool>& keeps_output() { return keeps_output_; }
   // Number of changes since start (INFO's rdb_changes_since_last_save until snapshots exist).
   uint64_t Dirty() const;
   template <typename Field>
@@ -426,6 +433,8 @@ class Engine {
   std::atomic<int> monitors_{0};
   std::atomic<bool> active_expire_{true};
   std::atomic<bool> skip_checksums_{false};
+  std::atomic<bool> cron_paused_{false};
+  std::atomic<bool> keeps_output_{false};
   const double nanos_per_tick_;
 };
 

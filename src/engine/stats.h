@@ -75,6 +75,32 @@ struct CommandStats {
   }
 };
 
+// The largest of what was noted in the last eight seconds. One thread notes, others read while it
+// stands still.
+class RecentMax {
+ public:
+  void Note(int64_t second, uint64_t value) {
+    Slot& slot = slots_[static_cast<size_t>(second) % slots_.size()];
+    if (slot.second != second) slot = {second, 0};
+    slot.value = slot.value < value ? value : slot.value;
+  }
+  uint64_t Get(int64_t second) const {
+    uint64_t most = 0;
+    for (const Slot& slot : slots_) {
+      const bool recent = slot.second > second - static_cast<int64_t>(slots_.size());
+      if (recent && slot.value > most) most = slot.value;
+    }
+    return most;
+  }
+
+ private:
+  struct Slot {
+    int64_t second = INT64_MIN;
+    uint64_t value = 0;
+  };
+  std::array<Slot, 8> slots_;
+};
+
 struct LaneStats {
   explicit LaneStats(size_t command_count) : by_command(command_count) {}
 
@@ -100,6 +126,7 @@ struct LaneStats {
   Counter parked;
   Counter compacted;
   Counter expire_cycles_capped;
+  Counter expire_nanos;
   Counter eviction_stalls_nanos;
   // Time between two returns to epoll: what other connections of the loop had to wait.
   Histogram loop;

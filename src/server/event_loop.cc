@@ -317,7 +317,9 @@ void EventLoop::Send(Connection& connection) {
   }
   Hold(connection);
   if (client.out.empty()) {
-    client.out.ReleaseIfEmpty(kKeepOutput);
+    if (!engine_.keeps_output().load(std::memory_order_relaxed)) {
+      client.out.ReleaseIfEmpty(kKeepOutput);
+    }
     if (client.has(engine::kClientCloseAfterReply)) {
       Close(connection);
       return;
@@ -383,6 +385,14 @@ void EventLoop::CheckIdle() {
   for (Connection* connection : over) CloseOver(*connection);
 }
 
+void EventLoop::NoteBuffers() {
+  const int64_t second = lane_.now_ms / 1000;
+  for (const auto& [client, connection] : owned_) {
+    lane_.recent_input.Note(second, client->query_bytes);
+    lane_.recent_output.Note(second, client->out.pending());
+  }
+}
+
 void EventLoop::Drain() {
   drain_wanted_.store(true, std::memory_order_release);
   loop_.Wake();
@@ -445,19 +455,21 @@ void EventLoop::AfterRound() {
   TakeArrivals();
   if (engine_.NeedsResume(lane_)) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
+  const bool paused = engine_.cron_paused().load(std::memory_order_relaxed);
   if (now >= next_upkeep_ms_) {
-    const bool more = engine_.Upkeep(lane_);
+    const bool more = !paused && engine_.Upkeep(lane_);
     DeliverMail();
     // The limiter's buckets are to be written every 100 ms, however low hz is.
     const int64_t pause = 1000 / server_.limits().hz.load(std::memory_order_relaxed);
     next_upkeep_ms_ = now + (more ? 5 : std::min<int64_t>(pause, 100));
   }
-  if (lane_.index == 0 && now >= next_tick_ms_) {
+  if (!paused && lane_.index == 0 && now >= next_tick_ms_) {
     server_.Tick();
     next_tick_ms_ = now + 100;
   }
-  if (now >= next_idle_check_ms_) {
+  if (!paused && now >= next_idle_check_ms_) {
     CheckIdle();
+    NoteBuffers();
     next_idle_check_ms_ = now + 1000;
   }
   if (drain_wanted_.load(std::memory_order_relaxed)) {

@@ -79,6 +79,8 @@ class EventLoop final : public net::Rounds {
   void DeliverMail();
   void TakeArrivals();
   void CheckIdle();
+  // For INFO's client_recent_max_*.
+  void NoteBuffers();
   void CheckDrain();
   void MeasureRound();
 

@@ -21,11 +21,6 @@ void WrongSubcommand(commands::Context& ctx) {
   ctx.Error(text);
 }
 
-bool AllowedFor(engine::Allow allow, const engine::Client& client) {
-  return allow == engine::Allow::kYes ||
-         (allow == engine::Allow::kLocal && client.has(engine::kClientLocal));
-}
-
 bool TimeoutArg(commands::Context& ctx, size_t i, int64_t* until) {
   int64_t millis = 0;
   if (!ctx.IntArg(i, &millis, "ERR timeout is not an integer or out of range")) return false;

@@ -34,9 +34,6 @@ inline constexpr uint32_t kAdminFlags = commands::kAdmin | commands::kNoscript |
 // "ERR unknown subcommand or wrong number of arguments for 'x'. Try CLIENT HELP."
 void WrongSubcommand(commands::Context& ctx);
 
-// Whether a guarded feature is open to this client.
-bool AllowedFor(engine::Allow allow, const engine::Client& client);
-
 // Argument i as milliseconds from now: *until is then a Unix time, 0 when the argument is 0.
 // Replies the error and returns false when it is no such number.
 bool TimeoutArg(commands::Context& ctx, size_t i, int64_t* until);

@@ -111,6 +111,11 @@ void WarmAllocator() {
   free(block);
 }
 
+int ControlAllocator(const char* name, void* old, size_t* old_length, void* fresh,
+                     size_t fresh_length) {
+  return mallctl == nullptr ? ENOENT : mallctl(name, old, old_length, fresh, fresh_length);
+}
+
 void PurgeAllocator() {
   if (mallctl == nullptr) {
     malloc_trim(0);

@@ -38,6 +38,9 @@ class OomScore {
 void RestartAllocatorThread();
 // Makes what the allocator keeps for the calling thread.
 void WarmAllocator();
+// jemalloc's mallctl: 0 or an error number, ENOENT without jemalloc.
+int ControlAllocator(const char* name, void* old, size_t* old_length, void* fresh,
+                     size_t fresh_length);
 // Gives free pages back.
 void PurgeAllocator();
 // The allocator's own report, or empty.

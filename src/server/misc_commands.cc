@@ -148,24 +148,11 @@ void Lolwut(Context& ctx) {
 
 void ModuleList(Context& ctx) { ctx.reply().Array(0); }
 
-// Whether modules may be handled at all; replies the error when not.
-bool ModulesAllowed(Context& ctx) {
-  EngineContext& ec = EngineContext::Of(ctx);
-  if (AllowedFor(ec.engine().settings().enable_module_command, ec.client())) return true;
-  ctx.Error(
-      "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", "
-      "you can run it from a local connection, otherwise you need to set this option in the "
-      "configuration file, and then restart the server.");
-  return false;
-}
-
 void ModuleLoad(Context& ctx) {
-  if (!ModulesAllowed(ctx)) return;
   ctx.Error("ERR Error loading the extension: this server loads no modules");
 }
 
 void ModuleUnload(Context& ctx) {
-  if (!ModulesAllowed(ctx)) return;
   ctx.Error("ERR Error unloading module: no such module with that name");
 }
 

@@ -444,6 +444,87 @@ def debug_small_ones(context):
 
 
 @test()
+def debug_of_tables_buffers_and_allocator(context):
+    for server in (context.stock, context.sut):
+        client = context.client(server)
+        client.call("FLUSHALL")
+        client.call("SET", "a", "1")
+        client.call("SET", "b", "1", "EX", "1000")
+        client.call("SADD", "small", "a")
+        client.call("SADD", "table", *["m%d" % i for i in range(600)])
+        text = bytes(client.call("DEBUG", "HTSTATS", "0")).decode()
+        keys, expires = text.split("[Expires HT]")
+        check(keys.startswith("[Dictionary HT]\nHash table 0 stats (main hash table):\n"), text)
+        check(" number of elements: 4\n" in keys, text)
+        check(" number of elements: 1\n" in expires, text)
+        empty = bytes(client.call("DEBUG", "HTSTATS", "9")).decode()
+        eq(empty.count("No stats available for empty dictionaries\n"), 2)
+        eq(client.call("DEBUG", "HTSTATS", "99"), resp.Error(b"ERR Out of range database"))
+        check(resp.is_error(client.call("DEBUG", "HTSTATS", "x"), "ERR value is not an"), "a name")
+        of_key = bytes(client.call("DEBUG", "HTSTATS-KEY", "table")).decode()
+        elements = re.findall(r" number of elements: (\d+)\n", of_key)  # two while it rehashes
+        eq(sum(map(int, elements)), 600)
+        for key, error in (("a", b"ERR The value stored at the specified key is not represented "
+                            b"using an hash table"), ("none", b"ERR no such key")):
+            eq(client.call("DEBUG", "HTSTATS-KEY", key), resp.Error(error))
+        eq(client.call("DEBUG", "SET-DISABLE-DENY-SCRIPTS", "1"), resp.OK)
+        eq(client.call("DEBUG", "SET-DISABLE-DENY-SCRIPTS", "0"), resp.OK)
+        for words in (("PEAK-RESET-TIME", "100"), ("peak-reset-time", "never"),
+                      ("PEAK-RESET-TIME", "reset"), ("RESIZING", "1")):
+            eq(client.call("DEBUG", "REPLYBUFFER", *words), resp.OK)
+        check(resp.is_error(client.call("DEBUG", "REPLYBUFFER", "WHAT", "1"), "ERR unknown sub"),
+              "a wrong word")
+        check(resp.is_error(client.call("DEBUG", "REPLYBUFFER", "PEAK-RESET-TIME", "x"),
+                            "ERR value is not an integer"), "no number")
+        if b"jemalloc" not in server.call("INFO", "memory"):
+            continue
+        check(client.call("DEBUG", "MALLCTL", "stats.allocated") >= 0, "bytes")
+        eq(client.call("DEBUG", "MALLCTL", "no.such.name"),
+           resp.Error(b"ERR No such file or directory"))
+        before = client.call("DEBUG", "MALLCTL", "arena.0.dirty_decay_ms")
+        eq(client.call("DEBUG", "MALLCTL", "arena.0.dirty_decay_ms", "4321"), before)
+        eq(client.call("DEBUG", "MALLCTL", "arena.0.dirty_decay_ms", before), 4321)
+        if server is context.sut and context.is_sava:
+            check(client.call("DEBUG", "MALLCTL", "background_thread") in (0, 1), "one byte")
+        check(bytes(client.call("DEBUG", "MALLCTL-STR", "version")).startswith(b"5."), "version")
+        eq(client.call("DEBUG", "MALLCTL-STR", "no.such.name"),
+           resp.Error(b"ERR No such file or directory"))
+    if context.is_sava:
+        eq(context.client().call("DEBUG", "MALLCTL-STR", "stats.allocated"),
+           resp.Error(b"ERR No such file or directory"), "a number is no text")
+
+
+@test()
+def reply_buffers_can_be_kept(context):
+    context.sava_only("Redis grows its fixed buffer otherwise")
+    server = context.start("--enable-debug-command", "yes", "--threads", "1")
+
+    def kept(client):
+        client.call("SET", "k", "x" * 12000)  # answered from the buffer
+        client.call("MGET", *["k"] * 20)
+        line = client.call("CLIENT", "INFO")
+        return int(re.search(rb" tot-mem=(\d+)", line)[1])
+
+    eq(server.call("DEBUG", "REPLYBUFFER", "RESIZING", "0"), resp.OK)
+    check(kept(server.client()) > 200000, "the memory is kept")
+    eq(server.call("DEBUG", "REPLYBUFFER", "RESIZING", "1"), resp.OK)
+    check(kept(server.client()) < 100000, "the memory is given back")
+
+
+@test()
+def cron_can_be_paused(context):
+    for start in (context.start_stock, context.start):
+        server = start("--enable-debug-command", "yes")
+        eq(server.call("DEBUG", "PAUSE-CRON", "1"), resp.OK)
+        server.call("SET", "k", "v", "PX", "1")
+        time.sleep(0.5)
+        eq(server.info_field("expired_keys"), "0", "while paused")
+        eq(server.call("DBSIZE"), 1, "it stands there")
+        eq(server.call("DEBUG", "PAUSE-CRON", "0"), resp.OK)
+        until(lambda: server.call("DBSIZE") == 0, what="it expires")
+
+
+@test()
 def debug_is_guarded(context):
     """enable-debug-command as in Redis 7: no, yes, local."""
     for setting in ("no", "local", "yes"):

@@ -1005,6 +1005,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     keyspace::Table* table = keyspace_.table(db, stripe);
     if (table == nullptr) continue;
     if (expire) {
+      const uint64_t start = base::Ticks();
       const auto budget = static_cast<size_t>(64 * settings_->active_expire_effort);
       const size_t looked = table->Expire(
           lane.now_ms, budget,
@@ -1018,6 +1019,8 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
         lane.stats.expire_cycles_capped.Add();
         more = true;
       }
+      lane.stats.expire_nanos.Add(
+          static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick_));
     }
     const size_t moved = table->Compact();
     lane.stats.compacted.Add(moved);

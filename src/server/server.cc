@@ -542,6 +542,7 @@ void Server::ResetStats() {
                                      &stats.parked,
                                      &stats.compacted,
                                      &stats.expire_cycles_capped,
+                                     &stats.expire_nanos,
                                      &stats.eviction_stalls_nanos,
                                      &stats.loop_max_nanos,
                                      &stats.loop_over_5ms,

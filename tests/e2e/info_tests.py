@@ -1,5 +1,8 @@
 """INFO: sections, field names against the stock server's, values that can be known."""
 
+import re
+import time
+
 import resp
 from harness import check, eq, parse_info, test, until
 
@@ -178,6 +181,53 @@ def latency_statistics(context):
             check(line.startswith("p10=") and ",p75.5=" in line, line)
         with server.configured(latency_tracking="no"):
             client.call("GET", "a")
+
+
+@test()
+def percentiles_of_turns_do_not_exceed_the_longest(context):
+    context.sava_only()
+    client = context.client()
+    for _ in range(20):
+        client.call("CONFIG", "RESETSTAT")
+        for _ in range(10):
+            client.call("PING")
+        text = bytes(client.call("INFO", "sava")).decode()
+        names = ("p50", "p99", "p99.9", "max")
+        turns = [float(re.search("loop_stall_%s_us:(.*)" % name, text)[1]) for name in names]
+        eq(turns, sorted(turns))
+
+
+@test()
+def expiry_takes_time(context):
+    for server in (context.stock, context.sut):
+        client = context.client(server)
+        client.call("CONFIG", "RESETSTAT")
+        client.raw(b"".join(resp.encode("SET", "e:%d" % i, "v", "PX", "1") for i in range(30000)))
+        for _ in range(30000):
+            eq(client.recv(), resp.OK)
+        until(lambda: server.info_field("expired_keys", "stats") == "30000", what="expired keys")
+        spent = int(server.info_field("expire_cycle_cpu_milliseconds", "stats"))
+        check(0 < spent < 60000, "%s: %d ms" % (server.name, spent))
+
+
+@test()
+def largest_buffers_of_the_last_seconds(context):
+    for server in (context.stock, context.sut):
+        client, other = context.client(server), context.client(server)
+        begun = resp.encode("SET", "k", "x" * 3000000)
+        client.raw(begun[:2500000])
+
+        def largest():
+            return int(server.info_field("client_recent_max_input_buffer", "clients"))
+
+        until(lambda: largest() > 2000000, what="the input")
+        time.sleep(1.3)  # it is looked at once a second
+        client.raw(begun[2500000:])
+        eq(client.recv(), resp.OK)
+        check(largest() > 2000000, "%s: forgotten at once" % server.name)
+        if server is context.sut:
+            until(lambda: largest() < 2000000, 20, "it is forgotten after eight seconds", 0.5)
+        other.call("DEL", "k")
 
 
 @test()

@@ -172,8 +172,11 @@ void Hash::ToTable(Encoding encoding) {
 
 void Hash::Expect(size_t fields, size_t longest, const CollectionLimits& limits) {
   if (kind() == Encoding::kHashtable) return;
-  if (fields > UpTo(limits.hash_max_listpack_entries) || longest > limits.hash_max_listpack_value) {
+  if (fields > UpTo(limits.hash_max_listpack_entries)) {
     ToTable(Encoding::kHashtable);
+  } else if (longest > limits.hash_max_listpack_value) {
+    // A few fields are best packed, however long they are.
+    block_->encoding = static_cast<uint8_t>(Encoding::kHashtable);
   }
 }
 
@@ -238,7 +241,11 @@ int64_t Hash::ExpiryOf(std::string_view field) const {
 
 void Hash::SetExpiry(std::string_view field, int64_t at) {
   if (at == kNoExpiry && !has_expiries()) return;
-  if (kind() == Encoding::kListpack) ToTable(Encoding::kListpackEx);
+  if (kind() == Encoding::kListpack) {
+    ToTable(Encoding::kListpackEx);
+  } else if (form() == Form::kPacked) {
+    ToTable(kind());
+  }
   table().BeforeChange(field);
   if (at == kNoExpiry) {
     expiries()->Remove(field);

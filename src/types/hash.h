@@ -1,6 +1,6 @@
 // Hash: fields with values, in no promised order. Two forms:
 //
-//   packed  few and short fields, in the order of their coming, each
+//   packed  few fields, 4 KB in all, in the order of their coming, each
 //             1 byte   field length 1 … 7 and value length 0 … 31, or
 //             2 bytes  field length 0 … 62 and value length 0 … 126, or
 //             2 bytes  and two varints, or

@@ -438,3 +438,23 @@ def exports_for_redis_have_no_times(context):
         eq(file.read(9), b"REDIS0010")
     stock = context.client(start_from(context, path, context.options.stock))
     eq([(key, contents(stock, key)) for key in ("small", "large", "plain")], want)
+
+
+@test()
+def few_long_values_take_no_more_than_in_redis(context):
+    """Hashes of two values of 127 bytes: at most 1.1 times the memory."""
+    growth = []
+    for start in (context.start, context.start_stock):
+        server = start()
+        client = context.client(server)
+        rng = context.rng("values")
+        before = int(server.info_field("used_memory", "memory"))
+        for first in range(0, 5000, 250):
+            commands = [
+                ("HSET", "h%d" % i, "f1", rng.randbytes(127), "f2", rng.randbytes(127))
+                for i in range(first, first + 250)
+            ]
+            eq(client.pipeline(commands), [2] * 250)
+        eq(client.call("OBJECT", "ENCODING", "h7"), b"hashtable")
+        growth.append(int(server.info_field("used_memory", "memory")) - before)
+    check(growth[0] <= 1.1 * growth[1], "%d bytes, stock %d" % tuple(growth))

@@ -164,6 +164,24 @@ TEST(Hash, NamesItsEncodingAsRedisDoes) {
   EXPECT_EQ(timed.rdb_type(), 24);
 }
 
+TEST(Hash, FewLongValuesTakeLittleMoreThanTheirBytes) {
+  for (const size_t length : {65U, 127U, 300U}) {
+    Hash hash;
+    hash.Set("f1", std::string(length, 'x'), kNow, kLimits);
+    hash.Set("f2", std::string(length, 'y'), kNow, kLimits);
+    EXPECT_EQ(hash.encoding(), "hashtable");
+    EXPECT_EQ(hash.rdb_type(), 4);
+    EXPECT_LE(hash.MemoryUsage(0), 2 * length + 2 * length / 4 + 64) << length;
+    // With a time it has to have a table; the encoding stays.
+    hash.SetExpiry("f1", kNow + 1000);
+    EXPECT_EQ(hash.encoding(), "hashtable");
+    EXPECT_EQ(hash.ExpiryOf("f1"), kNow + 1000);
+    std::string_view value;
+    EXPECT_TRUE(hash.Find("f2", kNow, &value));
+    EXPECT_EQ(value, std::string(length, 'y'));
+  }
+}
+
 TEST(Hash, SmallOnesAreSmall) {
   Hash hash;
   for (int i = 0; i < 10; ++i) {

@@ -246,7 +246,7 @@ Waiter::Taken Engine::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Ke
   }
   // Only now: its own loop finds it in no line that it would have to lock.
   if (lane.served != nullptr) {
-    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.served, nullptr));
+    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.served, nullptr), lane.seen + 1);
   }
   return taken;
 }
@@ -304,8 +304,8 @@ Waiter::Taken Engine::ServeAnyKey(Lane& lane, Waiter& waiter) {
 }
 
 void Engine::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-                    std::shared_ptr<const Message> message) {
-  Mail mail{kind, waiter.client, std::move(message), waiter.token};
+                    std::shared_ptr<const Message> message, uint64_t ticket) {
+  Mail mail{kind, waiter.client, std::move(message), waiter.token, ticket};
   if (waiter.lane == lane.index && lane.in_round) {
     // This thread looks into its mailbox before it sleeps.
     lane.own_mail = true;
@@ -337,10 +337,12 @@ void Engine::RunRetries(Lane& lane) {
     for (const Retry& retry : std::exchange(lane.retries, {})) {
       Waiter& waiter = *retry.waiter;
       LockSet set;
+      lane.key_hashes.clear();
       AddKeys(lane, *waiter.command, waiter.args, &set);
       for (const Waiter::Key& key : waiter.keys) set.Add(key.stripe);
       const bool nested = lane.exclusive;
       if (!nested) LockPatiently(lane, set);
+      const uint64_t wrote = lane.stand_in->wrote;
       const Waiter::Taken left = waiter.needs_all || retry.by_time
                                      ? Serve(lane, waiter, std::nullopt)
                                      : ServeAnyKey(lane, waiter);
@@ -353,6 +355,7 @@ void Engine::RunRetries(Lane& lane) {
         ServeLine(lane, retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
       }
       ServeReadyKeys(lane);
+      NoteTold(lane, *lane.stand_in, lane.key_hashes, wrote);
       if (!nested) UnlockAll(lane, set);
     }
   }

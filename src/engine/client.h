@@ -67,6 +67,10 @@ struct Client {
   uint32_t flags = 0;
   protocol::OutBuffer out;
   std::string pushed;  // while its replies are silenced: what the running command pushed to it
+  // What its output tells of has tickets below these: what it has changed, or others have told it;
+  // what it has read. They never sink: output leaves in order.
+  uint64_t wrote = 0;
+  uint64_t saw = 0;
 
   // Transaction.
   std::vector<QueuedCommand> queue;

@@ -34,6 +34,9 @@ constexpr size_t kFreeInlineElements = 64;
 constexpr size_t kKeptHashes = 16 * 1024;
 // Of answers to who has not said the password, between two writes to its socket.
 constexpr size_t kStrangerOutput = 16 * 1024;
+// A multiple of the stripes.
+constexpr size_t kChangeSlots = 64 * 1024;
+static_assert(kChangeSlots % Keyspace::kStripes == 0);
 
 // May be used by a RESP2 client that is subscribed.
 bool AllowedWhileSubscribed(const Command& command) {
@@ -234,7 +237,9 @@ void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, Lo
   base::ClearAndTrim(&lane.key_indexes, kKeptHashes);
   if (!commands::KeyIndexes(command, args, &lane.key_indexes)) return;
   for (const int index : lane.key_indexes) {
-    set->Add(Keyspace::StripeOf(keyspace_.Hash(args[static_cast<size_t>(index)])));
+    const uint64_t hash = keyspace_.Hash(args[static_cast<size_t>(index)]);
+    set->Add(Keyspace::StripeOf(hash));
+    lane.key_hashes.push_back(hash);
   }
 }
 
@@ -430,6 +435,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
                                          request.key_count);
   LockClass lock = command->lock;
   if (command->spec->choose_lock != nullptr) lock = command->spec->choose_lock(request.args);
+  base::ClearAndTrim(&lane.key_hashes, kKeptHashes);
   if (lock == LockClass::kKeys) {
     if (command->simple_keys) {
       for (const uint64_t hash : hashes) set.Add(Keyspace::StripeOf(hash));
@@ -461,8 +467,15 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     context.DropPrebuilt();
     return false;
   }
+  const uint64_t wrote = client.wrote;
   Call(lane, client, *command, request.args, hashes);
   ServeReady(lane);
+  if (lock == LockClass::kKeys) {
+    const std::span<const uint64_t> keys = command->simple_keys ? hashes : lane.key_hashes;
+    if (!keys.empty()) NoteTold(lane, client, keys, wrote);
+  } else if (command->has(commands::kReadonly | commands::kWrite)) {
+    NoteTold(lane, client, {}, wrote);
+  }
   if (!nested) Unlock(lane, set);
   context.DropPrebuilt();
   if (!lane.retries.empty()) [[unlikely]]
@@ -495,6 +508,47 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
 void Engine::LimitOutput(Client& client) const {
   const uint64_t hard = OutputLimitOf(client).hard;
   client.out.set_limit(!client.authenticated ? kStrangerOutput : hard == 0 ? SIZE_MAX : hard);
+}
+
+// What the client is told waits for what it has changed, or for the last change of what it has
+// seen. keys: their hashes; none: all keys. `wrote`: as the client's was before. REQUIRES: the
+// locks.
+void Engine::NoteTold(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote) {
+  if (changes_ == nullptr) return;
+  const bool changed = client.wrote != wrote;
+  const uint64_t end = lane.seen + 1;
+  for (const uint64_t hash : keys) {
+    uint64_t& last = changes_[hash % kChangeSlots];
+    if (changed) {
+      last = end;
+      keyspace_.stripe(Keyspace::StripeOf(hash)).changed.store(end, std::memory_order_relaxed);
+    } else {
+      client.saw = std::max(client.saw, last);
+    }
+  }
+  if (!keys.empty()) return;
+  if (changed) std::fill_n(changes_.get(), kChangeSlots, end);
+  for (size_t i = 0; i < Keyspace::kStripes; ++i) {
+    std::atomic<uint64_t>& last = keyspace_.stripe(i).changed;
+    if (changed) {
+      last.store(end, std::memory_order_relaxed);
+    } else {
+      client.saw = std::max(client.saw, last.load(std::memory_order_relaxed));
+    }
+  }
+}
+
+void Engine::TrackChanges(bool on) {
+  if (on == (changes_ != nullptr)) return;
+  changes_.reset();
+  if (!on) return;
+  // What was changed before is not known.
+  const uint64_t end = journal_.next_ticket();
+  changes_.reset(new uint64_t[kChangeSlots]);
+  std::fill_n(changes_.get(), kChangeSlots, end);
+  for (size_t i = 0; i < Keyspace::kStripes; ++i) {
+    keyspace_.stripe(i).changed.store(end, std::memory_order_relaxed);
+  }
 }
 
 void Engine::CallHandler(Lane& lane, Client& client, const Command& command, commands::Args args,
@@ -743,12 +797,12 @@ void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
   if (lane.context->in_group()) {
     lane.context->TellMonitors(std::move(message));
   } else {
-    PostToMonitors(message);
+    PostToMonitors(message, client.wrote);
   }
 }
 
-void Engine::PostToMonitors(const std::shared_ptr<const Message>& line) {
-  for (auto& lane : lanes_) lane->mailbox.Post({Mail::Kind::kMessage, 0, line});
+void Engine::PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket) {
+  for (auto& lane : lanes_) lane->mailbox.Post({Mail::Kind::kMessage, 0, line, 0, ticket});
 }
 
 namespace {
@@ -774,10 +828,9 @@ bool Engine::ReceiveMail(Lane& lane) {
   bool woken = false;
   lane.own_mail = false;
   auto mails = lane.mailbox.Take();
-  // What clients are told may be another lane's doing, which that one has logged and not written.
+  // What clients do next, knowing of what other lanes have done, comes after that.
   if (!mails.empty() && journal_.enabled()) {
-    lane.logged = journal_.next_ticket();
-    lane.seen = std::max(lane.seen, lane.logged - 1);
+    lane.seen = std::max(lane.seen, journal_.next_ticket() - 1);
   }
   for (Mail& mail : mails) {
     if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
@@ -786,6 +839,7 @@ bool Engine::ReceiveMail(Lane& lane) {
     }
     const auto deliver = [&](Client& client) {
       LimitOutput(client);
+      client.wrote = std::max(client.wrote, mail.ticket);
       if (mail.kind == Mail::Kind::kReply) {
         // It may have given up waiting.
         if (!client.has(kClientBlocked) || client.block_token != mail.token) return;

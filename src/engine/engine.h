@@ -89,18 +89,18 @@ struct Lane {
 
   // Batch state.
   std::vector<uint64_t> hashes;
-  std::vector<int> key_indexes;  // scratch
-  int held_stripe = -1;          // locked, kept for the next command
-  bool inside = false;           // of the gate
-  bool in_round = false;         // and stays there between batches
-  base::Budget round;            // of the round
-  bool exclusive = false;        // this lane holds the gate closed
-  bool awaits_save = false;      // the command under way is answered when a snapshot is saved
-  bool over_memory = false;      // eviction could not make room for this batch
-  bool journal_full = false;     // writers are to wait until the log has caught up
-  uint64_t logged = 0;           // what its clients were told of has tickets below this one
-  uint64_t seen = 0;             // the last ticket known to it from locks and its own records
-  std::string_view last_name;    // of the last command looked up, and the command
+  std::vector<int> key_indexes;      // scratch
+  std::vector<uint64_t> key_hashes;  // of the commands for which AddKeys was called last
+  int held_stripe = -1;              // locked, kept for the next command
+  bool inside = false;               // of the gate
+  bool in_round = false;             // and stays there between batches
+  base::Budget round;                // of the round
+  bool exclusive = false;            // this lane holds the gate closed
+  bool awaits_save = false;          // the command under way is answered when a snapshot is saved
+  bool over_memory = false;          // eviction could not make room for this batch
+  bool journal_full = false;         // writers are to wait until the log has caught up
+  uint64_t seen = 0;                 // the last ticket known to it from locks and its own records
+  std::string_view last_name;        // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
@@ -200,6 +200,10 @@ class Engine {
   bool loading() const { return loading_.load(std::memory_order_acquire); }
   // Writes are answered with this error from now on; empty: they are accepted.
   void RefuseWrites(std::string error);
+  // Whether answers are to wait for what others have changed (Client::saw). REQUIRES: the gate is
+  // closed.
+  void TrackChanges(bool on);
+  bool refuses_writes() const { return refusing_.load(std::memory_order_relaxed); }
 
   // ---- clients ----
   uint64_t NewClientId() { return next_client_id_.fetch_add(1, std::memory_order_relaxed); }
@@ -340,7 +344,7 @@ class Engine {
   Waiter::Taken ServeAnyKey(Lane& lane, Waiter& waiter);
   void RunRetries(Lane& lane);
   void PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-              std::shared_ptr<const Message> message);
+              std::shared_ptr<const Message> message, uint64_t ticket = 0);
   void CountAnswered(Lane& lane, const commands::Command& command, uint64_t nanos,
                      const protocol::Reply& reply);
   void Release(Lane& lane, Client& client, std::string_view reply);
@@ -388,10 +392,11 @@ class Engine {
   // Runs the handler of the command that `context` has begun, and ends it.
   void Handle(EngineContext& context, Client& client, const commands::Command& command);
   void LimitOutput(Client& client) const;
+  void NoteTold(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote);
   void FinishReply(Client& client, size_t mark);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
   void FeedMonitors(Lane& lane, Client& client, commands::Args args);
-  void PostToMonitors(const std::shared_ptr<const Message>& line);
+  void PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket);
   bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
@@ -418,6 +423,9 @@ class Engine {
   LatencyMonitor latency_;
   ErrorStats errors_;
   journal::Journal journal_;
+  // By the last bits of keys' hashes, so that each belongs to a stripe, and is guarded by its lock:
+  // what clients have changed there has lower tickets. None: not wanted.
+  std::unique_ptr<uint64_t[]> changes_;
   Limiter limiter_;
   Background background_{"sava-free"};
   FunctionLibraries libraries_;

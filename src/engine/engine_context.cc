@@ -40,6 +40,7 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   hashes_ = hashes;
   next_hash_ = 0;
   last_key_ = nullptr;
+  if (!in_group_) changes_ = false;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
   past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
@@ -57,6 +58,7 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
 void EngineContext::End() {
   if (dirty_ > 0) {
     lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
+    changes_ = true;
     if (verbatim_) Propagate(args_, db_);
   }
   if ((record_count_ > 0 || !notices_.empty()) && !in_group_) EndGroup();
@@ -82,19 +84,21 @@ void EngineContext::EndGroup() {
 }
 
 void EngineContext::PostNotices() {
+  // That something has expired is told by the clock.
+  const uint64_t ticket = client_ == nullptr ? 0 : std::max(client_->wrote, client_->saw);
   for (const Notice& notice : notices_) {
     if (notice.line != nullptr) {
-      engine_.PostToMonitors(notice.line);
+      engine_.PostToMonitors(notice.line, ticket);
     } else if (!notice.heard_by) {
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard);
+      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket);
     } else {
       const auto deliver = [&](const std::shared_ptr<const Message>& message) {
         if (std::ranges::find(*notice.heard_by, message->subscription) == notice.heard_by->end()) {
           return;
         }
-        lane_.mailbox.Post({Mail::Kind::kMessage, client_->id, message});
+        lane_.mailbox.Post({Mail::Kind::kMessage, client_->id, message, 0, ticket});
       };
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, client_, deliver);
+      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket, client_, deliver);
     }
   }
   base::ClearAndTrim(&notices_, kKeepNotices);
@@ -116,7 +120,9 @@ void EngineContext::TellFrom(const Client& publisher, std::string channel, std::
 void EngineContext::Record() {
   journal::Journal& journal = engine_.journal_;
   lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
-  lane_.logged = std::max(lane_.logged, lane_.seen + 1);
+  if (std::exchange(changes_, false) && client_ != nullptr) {
+    client_->wrote = std::max(client_->wrote, lane_.seen + 1);
+  }
   if (lane_.exclusive) journal.Cut();  // no stripe hands it on
   record_.Clear(kKeepRecord);
   record_count_ = 0;
@@ -206,6 +212,7 @@ void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
 
 void EngineContext::Effect(commands::Args words) {
   verbatim_ = false;
+  changes_ = true;
   Propagate(words, db_);
 }
 

@@ -198,6 +198,7 @@ class EngineContext final : public commands::Context {
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
   base::Buffer record_;  // effects of this command or group, encoded for the journal
   uint32_t record_count_ = 0;
+  bool changes_ = false;  // what a client wanted, not only what time has done
   struct Notice {
     std::string channel;
     std::string text;

@@ -33,7 +33,8 @@ struct Mail {
   Kind kind = Kind::kMessage;
   uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)
   std::shared_ptr<const Message> message;
-  uint64_t token = 0;  // with kReply and kAlarm: the client's block_token when it was blocked
+  uint64_t token = 0;   // with kReply and kAlarm: the client's block_token when it was blocked
+  uint64_t ticket = 0;  // what it tells of is logged below this ticket
 };
 
 class Mailbox {

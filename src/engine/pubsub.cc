@@ -92,7 +92,7 @@ void PubSub::UnsubscribeAll(Client& client) {
 }
 
 int64_t PubSub::Publish(
-    std::string_view channel, std::string_view payload, bool shard, Client* self,
+    std::string_view channel, std::string_view payload, bool shard, uint64_t ticket, Client* self,
     const std::function<void(const std::shared_ptr<const Message>&)>& deliver_self) {
   if (!anyone()) return 0;
   int64_t receivers = 0;
@@ -104,7 +104,8 @@ int64_t PubSub::Publish(
       if (self != nullptr && subscriber.client == self->id && deliver_self) {
         deliver_self(message);
       } else {
-        by_lane[subscriber.lane].push_back({Mail::Kind::kMessage, subscriber.client, message});
+        by_lane[subscriber.lane].push_back(
+            {Mail::Kind::kMessage, subscriber.client, message, 0, ticket});
       }
     }
   };

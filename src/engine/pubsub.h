@@ -31,8 +31,10 @@ class PubSub {
 
   // Returns how many clients were sent the message. `self`, when a subscriber itself, gets it at
   // once: `deliver_self` is called with the message while the shard is locked.
+  // ticket: what it tells of is logged below it.
   int64_t Publish(
-      std::string_view channel, std::string_view payload, bool shard, Client* self = nullptr,
+      std::string_view channel, std::string_view payload, bool shard, uint64_t ticket,
+      Client* self = nullptr,
       const std::function<void(const std::shared_ptr<const Message>&)>& deliver_self = nullptr);
   // How many Publish would send a message to.
   int64_t Receivers(std::string_view channel, bool shard) const;

@@ -107,12 +107,13 @@ void PublishTo(Context& ctx, bool shard) {
     ec.TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
     const size_t mark = client.out.Mark();
+    const uint64_t ticket = std::max(client.wrote, client.saw);
     const auto deliver = [&](const std::shared_ptr<const Message>& message) {
       // What was posted to this lane before stands before this message.
       ec.engine().ReceiveMail(ec.lane());
       client.out.Append(client.resp == 3 ? message->resp3 : message->resp2);
     };
-    receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, &client, deliver);
+    receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, ticket, &client, deliver);
     client.KeepPush(mark);
   }
   ec.lane().stats.published.Add();

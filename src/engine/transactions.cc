@@ -92,6 +92,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     return refuse("EXECABORT Transaction discarded because of previous errors.");
   }
   LockSet set;
+  lane.key_hashes.clear();
   std::vector<std::vector<std::string_view>> views;
   views.reserve(client.queue.size());
   for (const QueuedCommand& queued : client.queue) {
@@ -105,7 +106,9 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     }
   }
   for (const WatchedKey& watched : client.watched) {
-    set.Add(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
+    const uint64_t hash = keyspace_.Hash(watched.key);
+    set.Add(Keyspace::StripeOf(hash));
+    lane.key_hashes.push_back(hash);
   }
   EngineContext& context = *lane.context;
   for (const auto& words : views) context.PrebuildLarge(words);
@@ -123,6 +126,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     return false;
   }
   const bool changed = WatchedKeysChanged(lane, client);
+  const uint64_t wrote = client.wrote;
   ForgetWatches(client);
   client.set(kClientMulti, false);
   std::vector<QueuedCommand> queue = std::move(client.queue);
@@ -150,6 +154,8 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     client.set(kClientInExec, false);
     ServeReady(lane);
   }
+  if (set.all) lane.key_hashes.clear();
+  if (any) NoteTold(lane, client, lane.key_hashes, wrote);
   if (any) Unlock(lane, set);
   context.DropPrebuilt();
   RunRetries(lane);

@@ -20,6 +20,7 @@ struct Site {
   int64_t associations_top = 20;
   size_t max_key = 2048;  // bytes of a key, wherever it stands: it fits into a path
   int64_t uptime_s = 0;
+  bool refuses_writes = false;  // the disk is in trouble
 };
 
 // A name that leads here: an address, localhost or one of the list, with or without a port. Any

@@ -10,6 +10,9 @@ namespace {
 
 using Method = protocol::HttpMethod;
 
+constexpr std::string_view kTrouble =
+    "Writes are refused: the data cannot be written to the disk. The log of the server tells why.";
+
 enum class Place : uint8_t {
   kNowhere,
   kFront,
@@ -134,6 +137,10 @@ Step Routes::Handle(Call& call, std::unique_ptr<Job>* job) {
       WriteFrontPage(call);
       return Step::kDone;
     case Place::kHealth:
+      if (call.site.refuses_writes) {
+        Problem(call.response, 503, kTrouble);
+        return Step::kDone;
+      }
       call.response->content_type = kJson;
       call.response->body = R"({"status":"ok"})";
       return Step::kDone;

@@ -358,7 +358,12 @@ void AofLog::LeaveRing() {
 void AofLog::RaiseWritten(uint64_t ticket) {
   if (ticket <= written_end_.load(std::memory_order_relaxed)) return;
   written_end_.store(ticket, std::memory_order_release);
-  if (!always()) told_ = false;
+  FileWritten();
+}
+
+// REQUIRES: mutex_.
+void AofLog::FileWritten() {
+  if (!needs_base_ && RaiseTo(filed_, written_end_) && !always()) told_ = false;
 }
 
 void AofLog::Broken(Increment& increment, const std::string& error) {
@@ -442,18 +447,27 @@ void AofLog::WriteBehind(Lock& lock) {
   lock.lock();
 }
 
+std::string AofLog::MissingFile(const AofManifest& manifest) const {
+  for (const AofFile& file : manifest.files) {
+    if (file.kind == AofFile::Kind::kHistory || files_.Exists(Path(file.name))) continue;
+    return Path(file.name);
+  }
+  return {};
+}
+
+bool AofLog::HasItsFiles() {
+  const Lock lock(mutex_);
+  return !manifest_.files.empty() && MissingFile(manifest_).empty() &&
+         files_.Exists(ManifestPath());
+}
+
 // A file that somebody removed would take the records with it.
 void AofLog::LookForFiles(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
   if (busy_ || hold_writes_ || unsure_ || at == nullptr || at->broken || !at->named) return;
   const AofManifest manifest = manifest_;
   lock.unlock();
-  std::string missing;
-  for (const AofFile& file : manifest.files) {
-    if (file.kind != AofFile::Kind::kHistory && !files_.Exists(Path(file.name))) {
-      missing = Path(file.name);
-    }
-  }
+  const std::string missing = MissingFile(manifest);
   const bool has_manifest = files_.Exists(ManifestPath());
   const bool has_ring = files_.Exists(RingPath());
   lock.lock();

@@ -4,7 +4,7 @@
 //
 // What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
-// below kept() unless the log is in trouble.
+// below kept().
 //
 // With kAlways most syncs go by way of a ring (aof_ring.h): what was written to the increment since
 // it was last synced as a file stands in the ring, too, and is durable there. The increment's first
@@ -110,11 +110,8 @@ class AofLog final : public Sink {
   // by itself (WAITAOF).
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   // Every ticket below it is where the policy wants it before an answer may leave: on disk
-  // (kAlways), or written to its file. In trouble (state()) only kAlways keeps answers waiting.
-  uint64_t kept() const {
-    if (always()) return durable();
-    return state() == State::kGood ? written_end_.load(std::memory_order_acquire) : UINT64_MAX;
-  }
+  // (kAlways), or written to a file of the log.
+  uint64_t kept() const { return always() ? durable() : filed_.load(std::memory_order_acquire); }
   bool always() const { return policy_.load(std::memory_order_relaxed) == Policy::kAlways; }
   // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
   // in it, or the ring takes it in no time, and no sync is under way that it might have to wait
@@ -130,6 +127,8 @@ class AofLog final : public Sink {
     return write_failed_.load(std::memory_order_acquire) ? State::kWriteFailed : State::kGood;
   }
   std::string last_error() const;
+  // Whether the files that have what is kept() are still there.
+  bool HasItsFiles();
 
   const std::string& directory() const { return options_.directory; }
   uint64_t size() const;       // of all its files
@@ -233,9 +232,11 @@ class AofLog final : public Sink {
   bool SyncPrevious(Increment& increment);
   void RaiseDurable(uint64_t ticket);
   void RaiseWritten(uint64_t ticket);
+  void FileWritten();
   void Broken(Increment& increment, const std::string& error);
   void SetError(const std::string& error);
   void Tell();
+  std::string MissingFile(const AofManifest& manifest) const;
   std::string Path(std::string_view name) const { return PathIn(options_.directory, name); }
   std::string ManifestPath() const { return Path(AofManifestName(options_.name)); }
   std::string RingPath() const { return Path(AofRingName(options_.name)); }
@@ -276,7 +277,8 @@ class AofLog final : public Sink {
   uint64_t writing_end_ = 0;  // the ticket after writing_
   // Every ticket below it is in a file or in the base to come. Read without mutex_, too.
   std::atomic<uint64_t> written_end_{0};
-  std::unique_ptr<AofRing> ring_;  // none: not made yet, or it cannot be
+  std::atomic<uint64_t> filed_{0};  // the same, but for what only a base to come will have
+  std::unique_ptr<AofRing> ring_;   // none: not made yet, or it cannot be
   bool ring_refused_ = false;
   // Of the current increment all but since_ring_ is on the disk, and all before the increment.
   bool ring_follows_ = false;

@@ -265,6 +265,7 @@ base::Status AofLog::FinishRewrite(bool rdb) {
       needs_base_ = increment->broken.load();
       told_ = false;
       RaiseDurable(std::max<uint64_t>(switched_at_, needs_base_ ? 0 : increment->synced.load()));
+      FileWritten();
       other_sizes_ = base_size ? base_size.value() : 0;
       SetSize();
       base_size_ = size_.load();
@@ -374,6 +375,7 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
   if (files_.Exists(TemporaryBase())) (void)files_.Remove(TemporaryBase());
   pending_.next_ticket = next_ticket;
   written_end_ = next_ticket;
+  filed_ = next_ticket;
   durable_ = next_ticket;
   for (const AofFile& file : manifest.files) {
     if (file.kind != AofFile::Kind::kIncrement) last_base_ = std::max(last_base_, file.sequence);

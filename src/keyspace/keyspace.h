@@ -77,7 +77,9 @@ struct alignas(64) Stripe {
 
   StripeLock lock;
   uint64_t seen = 0;  // guarded by lock: the last ticket of who held it
-  WatchMap watches;   // guarded by lock
+  // What clients have changed here has lower tickets (Engine::TrackChanges). Stored under the lock.
+  std::atomic<uint64_t> changed{0};
+  WatchMap watches;  // guarded by lock
 
  private:
   bool Learn(uint64_t* ticket) const {

@@ -31,6 +31,7 @@ struct Connection : net::Source {
   uint64_t sent = 0;        // bytes ever sent
   uint64_t released = 0;    // bytes ever that may leave
   bool held = false;        // stands in its loop's list
+  int64_t held_since_ms = 0;
 
   bool wants_read = true;
   bool wants_write = false;

@@ -26,6 +26,9 @@ constexpr size_t kKeepOutput = 16 * 1024;
 // Answers that a client without the password has not taken yet.
 constexpr size_t kStrangerPending = 1024;
 
+// How long an answer waits for a log that cannot be written.
+constexpr int64_t kOwedMs = 3000;
+
 thread_local const EventLoop* log_writer = nullptr;  // the loop that writes the log on this thread
 
 // Cuts the vectors off after so many bytes; how many are left.
@@ -164,8 +167,8 @@ void EventLoop::CloseOver(Connection& connection) {
 }
 
 // How many of the pending bytes may leave now. What was produced since the last call tells of what
-// this loop has logged by now, so it waits for that. With `always` it waits for everything that is
-// logged, so that nobody sees what a power failure takes back.
+// the client has changed, so it waits for that. With `always` it also waits for what others have
+// changed and the client has read, so that nobody sees what a power failure takes back.
 size_t EventLoop::Released(Connection& connection) {
   const size_t pending = connection.client.out.pending();
   const uint64_t produced = connection.sent + pending;
@@ -177,7 +180,8 @@ size_t EventLoop::Released(Connection& connection) {
   }
   const uint64_t kept = log->kept();
   if (produced > (connection.holds.empty() ? connection.released : connection.holds.back().end)) {
-    const uint64_t ticket = log->always() ? engine_.journal().next_ticket() : lane_.logged;
+    const Client& client = connection.client;
+    const uint64_t ticket = log->always() ? std::max(client.wrote, client.saw) : client.wrote;
     if (connection.holds.empty() && ticket <= kept) {
       connection.released = produced;
       return pending;
@@ -202,8 +206,25 @@ size_t EventLoop::Released(Connection& connection) {
 void EventLoop::Hold(Connection& connection) {
   if (connection.holds.empty() || connection.held) return;
   connection.held = true;
+  connection.held_since_ms = lane_.now_ms;
   held_.push_back(&connection);
   held_count_.store(held_.size(), std::memory_order_relaxed);
+}
+
+// The log cannot be written and may never be: who waits for it since long is not told what has
+// become of its write, as when the connection breaks. With `always` it goes on waiting.
+void EventLoop::CloseOwed() {
+  const journal::AofLog* const log = server_.persistence().barrier();
+  if (log == nullptr || log->always() || log->state() == journal::AofLog::State::kGood) return;
+  std::vector<Connection*> owed;
+  for (Connection* connection : held_) {
+    if (lane_.now_ms - connection->held_since_ms > kOwedMs) owed.push_back(connection);
+  }
+  for (Connection* connection : owed) {
+    spdlog::warn("Client id={} addr={} closed: its write cannot be written to the AOF.",
+                 connection->client.id, connection->client.addr);
+    Close(*connection);
+  }
 }
 
 // Lets go what is kept.
@@ -383,6 +404,7 @@ void EventLoop::CheckIdle() {
   }
   for (Connection* connection : idle) Close(*connection);
   for (Connection* connection : over) CloseOver(*connection);
+  if (!held_.empty()) CloseOwed();
 }
 
 void EventLoop::NoteBuffers() {

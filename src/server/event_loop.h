@@ -70,6 +70,7 @@ class EventLoop final : public net::Rounds {
   void Hold(Connection& connection);
   void Send(Connection& connection);
   void CountBuffers(Connection& connection);
+  void CloseOwed();
   void ReleaseHeld();
   void AwaitLog();
   bool MayWriteLog() const;

@@ -28,6 +28,8 @@ constexpr int64_t kSaveRetrySeconds = 5;
 // A rewrite that failed this often waits longer and longer, as Redis does.
 constexpr uint64_t kRewritePatience = 3;
 constexpr int kSavingNice = 10;
+// So long the end of the server waits for a log that cannot be written.
+constexpr int64_t kShortPatienceMs = 1000;
 constexpr int64_t kRewriteLongestPause = 3600;
 
 journal::Snapshot::Options SnapshotOptions(const engine::Settings& settings, int64_t now_ms,
@@ -547,24 +549,35 @@ base::Status Persistence::PrepareNow(const Ending& ending) {
   if (ending.save || (!ending.nosave && !settings.save_rules.empty())) {
     spdlog::info("Saving the final RDB snapshot before exiting.");
     if (base::Status status = SaveSnapshot(false); !status) {
-      return base::Error{"Error trying to save the DB, can't exit."};
+      if (ending.save || log_ == nullptr) {
+        return base::Error{"Error trying to save the DB, can't exit."};
+      }
+      spdlog::warn("The final RDB snapshot can't be saved. The AOF has the data.");
     }
   }
   if (log_ == nullptr) return {};
   spdlog::info("Calling fsync() on the AOF file.");
-  if (RepairDue() && !Rewrite()) return base::Error{"The append only file can't be written."};
-  if (base::Status status = SyncLog(settings.shutdown_timeout * 1000); !status) return status;
+  if (RepairDue()) (void)Rewrite();
+  base::Status status = SyncLog(settings.shutdown_timeout * 1000);
+  if (status || giving_up_.load() || log_->state() == AofLog::State::kGood ||
+      !log_->HasItsFiles()) {
+    return status;
+  }
+  spdlog::warn("{}. Nobody was told of what it lacks.", status.error());
   return {};
 }
 
-// Waits until everything logged so far is on disk.
+// Waits until everything logged so far is on disk, not for long when that cannot be written.
 base::Status Persistence::SyncLog(int64_t patience_ms) {
   engine_.journal().Flush();
   const uint64_t end = engine_.journal().next_ticket();
-  const int64_t deadline = engine_.clock().WallMillis() + std::max<int64_t>(patience_ms, 1000);
+  const int64_t begin = engine_.clock().WallMillis();
   while (log_->durable() < end) {
-    if (log_->state() == AofLog::State::kNeedsBase || giving_up_.load() ||
-        engine_.clock().WallMillis() > deadline) {
+    const AofLog::State state = log_->state();
+    const int64_t patience =
+        state == AofLog::State::kGood ? std::max(patience_ms, kShortPatienceMs) : kShortPatienceMs;
+    if (state == AofLog::State::kNeedsBase || giving_up_.load() ||
+        engine_.clock().WallMillis() - begin > patience) {
       return base::Error{"The append only file can't be written: " + log_->last_error()};
     }
     log_->RequestSync();

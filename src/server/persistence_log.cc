@@ -56,6 +56,7 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const engine::Settings& settings) {
 // Takes a log with a base into use. REQUIRES: the gate is closed.
 void Persistence::Watch(const engine::Settings& settings) {
   log_->SetPolicy(PolicyOf(settings));
+  engine_.TrackChanges(log_->always());
   watched_.store(log_.get());
 }
 
@@ -152,6 +153,7 @@ void Persistence::TurnOff() {
   std::unique_ptr<AofLog> log;
   engine_.Exclusively(engine_.house_lane(), [&] {
     watched_.store(nullptr);
+    engine_.TrackChanges(false);
     log = std::move(log_);
   });
   log.reset();

@@ -27,6 +27,7 @@ constexpr size_t kReadSize = 16 * 1024;     // at first
 constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
 constexpr size_t kMaxBatch = 64;
 constexpr size_t kKeptArgs = 16 * 1024;
+constexpr size_t kMostHeld = 64 * 1024;
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {
@@ -278,6 +279,9 @@ void RespService::FinishConnection(RespConnection& connection) {
     client.set(engine::kClientCloseAfterReply);
   }
   loop_.Flush(connection);
+  if (connection.closed || connection.ended || client.has(engine::kClientCloseAfterReply)) return;
+  // Who is owed much by the log does not get to ask for more.
+  loop_.SetReading(connection, connection.holds.empty() || client.out.pending() < kMostHeld);
 }
 
 void RespService::FinishRound() {

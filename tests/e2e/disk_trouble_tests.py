@@ -11,11 +11,13 @@ import shutil
 import subprocess
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 import durability
 import resp
 from durability import contents, durable, increments, persistence, wait_idle
-from harness import SLOW, Skip, check, eq, test, until
+from harness import SLOW, Skip, check, eq, free_port, test, until
 
 NO_SAVE = ("--save", "")
 NO_LOG = ("--appendonly", "no")
@@ -98,8 +100,14 @@ class Writer:
         return reply
 
     def write(self):
-        self.send()
-        return self.take()
+        """None: the connection was closed, and what became of the write is not known."""
+        try:
+            self.send()
+            return self.take()
+        except resp.ConnectionClosed:
+            self.client = self.context.client(self.server)
+            self.pending.clear()
+            return None
 
     def until_refused(self, text, seconds=30):
         """Writes until it is refused."""
@@ -107,7 +115,7 @@ class Writer:
 
         def refused():
             replies[:] = [self.write()]
-            return replies[0] != resp.OK
+            return replies[0] not in (resp.OK, None)
 
         until(refused, seconds, "a refused write", pause=0.001)
         check(bytes(replies[0]).startswith(text), "refused with " + resp.show(replies[0]))
@@ -247,6 +255,113 @@ def always_owes_its_replies(context):
         check(reply == resp.OK or resp.is_error(reply, "MISCONF"), resp.show(reply))
         writer.until_accepted()
         writer.check_kept()
+
+
+@test(timeout=60)
+def others_are_answered_while_always_owes(context):
+    """A full disk: only who would tell of what is not on it waits, and not without bounds."""
+    context.sava_only("Redis ends itself in this case")
+    options = ("--appendonly", "yes", "--appendfsync", "always", "--save", "3600 1")
+    for words in (("write",), ("half",), ("fsync",)):
+        port = free_port()
+        faults = Faults(context, *options, "--http-port", str(port))
+        server = faults.server
+        http = "http://127.0.0.1:%d/healthz" % port
+        eq(server.call("SET", "before", "1"), resp.OK)
+        eq(server.call("SET", "short", "1", "PX", "300"), resp.OK)
+        eq(health(http), 200)
+        subscriber = context.client(server)
+        subscriber.call("SUBSCRIBE", "news")
+        faults.begin(*words)
+        owed = context.client(server)
+        owed.send("SET", "unlogged", "1")
+        check(not owed.waiting(0.5 * SLOW), "%s: a write is answered on a bad disk" % (words,))
+        other = context.client(server)
+        eq(other.call("GET", "before"), b"1", "%s: a read" % (words,))
+        for command in (("SET", "a", "1"), ("PING",), ("FLUSHALL",), ("LPUSH", "before", "1")):
+            reply = other.call(*command)
+            check(resp.is_error(reply, "MISCONF"), "%s: %s" % (command, resp.show(reply)))
+        check(resp.is_error(other.call("NOSUCH")), "an error")
+        check(resp.is_error(other.call("LRANGE", "before", "0", "1"), "WRONGTYPE"), "an error")
+        for command in (("INFO",), ("CLIENT", "LIST"), ("CONFIG", "GET", "save"), ("TIME",)):
+            check(not resp.is_error(other.call(*command)), "%s: %s" % (words, command))
+        time.sleep(0.4)
+        eq(other.call("GET", "short"), resp.NIL, "%s: what has expired" % (words,))
+        eq(other.call("PUBLISH", "news", "x"), 1)
+        eq(subscriber.recv(), [b"message", b"news", b"x"])
+        eq(health(http), 503)
+        for command in (("GET", "unlogged"), ("DBSIZE",), ("KEYS", "*"), ("SCAN", "0")):
+            curious = context.client(server)
+            curious.send(*command)
+            check(not curious.waiting(0.1 * SLOW), "%s tells of what is not logged" % (command,))
+        owed.sock.settimeout(1.0 * SLOW)
+        sent, pings = 0, resp.encode("ECHO", "x" * 100) * 100
+        try:
+            while sent < 100 << 20:
+                sent += owed.sock.send(pings)
+        except TimeoutError:
+            pass
+        check(sent < 100 << 20, "who is owed an answer may ask on and on")
+        eq(server.terminate(), 0, "%s: the end" % (words,))
+        faults.end()
+        server.restart()
+        eq(server.call("GET", "before"), b"1")
+
+
+def health(url):
+    try:
+        with urllib.request.urlopen(url, timeout=20 * SLOW) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@test(timeout=90)
+def a_failed_write_is_not_acknowledged(context):
+    """everysec and no: the answers of what could not be written wait, and never come if it never
+    can be. Killed in between, the log has all that was acknowledged."""
+    context.sava_only("Redis acknowledges them")
+    for policy, word in (("everysec", "write"), ("no", "half"), ("everysec", "half")):
+        faults = Faults(context, *NO_SAVE, "--appendonly", "yes", "--appendfsync", policy)
+        server = faults.server
+        writers = [Writer(context, server) for _ in range(8)]
+        for number, writer in enumerate(writers):
+            writer.number = number * 1000
+            for _ in range(10):
+                eq(writer.write(), resp.OK)
+        faults.begin(word)
+        for writer in writers:
+            for _ in range(20):
+                writer.send()
+        for writer in writers:
+            while writer.pending and writer.client.waiting(0.1 * SLOW):
+                reply = writer.take()
+                check(resp.is_error(reply, "MISCONF"), "%s: %s" % (policy, resp.show(reply)))
+        held = [writer for writer in writers if writer.pending]
+        check(held, "%s: nobody waits" % policy)
+        eq(server.call("GET", writers[0].done[0]), VALUE + writers[0].done[0], "a read")
+        faults.end()
+        for writer in writers:
+            while writer.pending:
+                writer.take()
+        check(sum(len(writer.done) for writer in writers) > 80, "%s: none was kept" % policy)
+        held[0].until_accepted()
+        faults.begin(word)
+        for writer in writers:
+            writer.send()
+        for writer in writers:
+            try:
+                reply = writer.take()
+                check(resp.is_error(reply, "MISCONF"), "%s: %s" % (policy, resp.show(reply)))
+            except resp.ConnectionClosed:
+                writer.pending.clear()
+        check(any(writer.client.closed_by_server(1) for writer in writers), "nobody was closed")
+        server.kill()
+        faults.end()
+        found = contents(server.restart())
+        for writer in writers:
+            for key in writer.done:
+                eq(found.get((0, key)), (VALUE + key, -1), "%s: %s" % (policy, key))
 
 
 @test()

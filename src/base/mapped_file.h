@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,9 @@ class MappedFile {
  public:
   // Errors name the path. Only regular files can be opened.
   static Result<MappedFile> Open(const std::string& path);
+  // As the file would be if it ended with these bytes from `offset` on; it is not changed.
+  // REQUIRES: it has at least `offset` bytes.
+  static Result<MappedFile> WithEnd(const std::string& path, uint64_t offset, std::string_view end);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;
@@ -24,10 +28,12 @@ class MappedFile {
   void Release(size_t from, size_t to) const;
 
  private:
-  MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
+  MappedFile(const char* data, size_t size, size_t of_file = SIZE_MAX)
+      : data_(data), size_(size), of_file_(of_file) {}
 
   const char* data_;  // nullptr for an empty file
   size_t size_;
+  size_t of_file_;  // bytes of whole pages that are as in the file
 };
 
 }  // namespace sava::base

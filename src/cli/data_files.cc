@@ -56,10 +56,8 @@ base::Result<std::string> OneOf(const Paths& paths, const std::string& usual,
 }
 
 base::Status ReadManifest(const std::string& path, DataFiles* data) {
-  const auto text = FileSystem::Real().ReadAll(path);
-  if (!text) return base::Error{text.error()};
-  const auto manifest = journal::AofManifest::Parse(text.value());
-  if (!manifest) return base::Error{fmt::format("{}: {}", path, manifest.error())};
+  const auto manifest = journal::AofManifest::Read(FileSystem::Real(), path);
+  if (!manifest) return base::Error{manifest.error()};
   data->manifest = path;
   const std::string directory = journal::DirectoryOf(path);
   if (const journal::AofFile* base = manifest.value().base()) {

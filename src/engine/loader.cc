@@ -153,22 +153,27 @@ void Replay::RunOne(Request& request) {
 Loader::Loader(Engine* engine, const LoadOptions& options) : engine_(*engine), options_(options) {}
 
 base::Status Loader::LoadAof(const std::string& path, bool truncated_ok, uint64_t* good) {
-  *good = 0;
   auto file = base::MappedFile::Open(path);
   if (!file.ok()) return base::Error{file.error()};
-  const std::string_view bytes = file->bytes();
+  return LoadAof(path, *file, truncated_ok, good);
+}
+
+base::Status Loader::LoadAof(const std::string& path, const base::MappedFile& file,
+                             bool truncated_ok, uint64_t* good) {
+  *good = 0;
+  const std::string_view bytes = file.bytes();
   LoadProgress* const progress = options_.progress;
   if (progress != nullptr) progress->total_bytes = bytes.size();
   uint64_t base = 0;
   if (bytes.starts_with(journal::kRdbMagic)) {
-    if (base::Status status = LoadRdbBytes(path, *file, true, &base); !status.ok()) return status;
+    if (base::Status status = LoadRdbBytes(path, file, true, &base); !status.ok()) return status;
   }
   Replay replay(&engine_, options_, path, base);
   uint64_t released = base;
   const auto report = [&](uint64_t done) {
     if (progress != nullptr) progress->loaded_bytes.store(base + done, std::memory_order_relaxed);
     if (base + done < released + 2 * kKeptMapped) return;
-    file->Release(released, base + done - kKeptMapped);
+    file.Release(released, base + done - kKeptMapped);
     released = base + done - kKeptMapped;
   };
   const journal::AofEnd end = journal::ReadAof(

@@ -51,6 +51,9 @@ class Loader {
   // commands. `truncated_ok`: a cut-off tail is no error (aof-load-truncated); *good is then the
   // size up to which the file is whole. It is the file's size when nothing is wrong.
   base::Status LoadAof(const std::string& path, bool truncated_ok, uint64_t* good);
+  // The same of a file that is opened already; `path` is for what is said of it.
+  base::Status LoadAof(const std::string& path, const base::MappedFile& file, bool truncated_ok,
+                       uint64_t* good);
 
  private:
   // *size is where the RDB file ends.

@@ -214,6 +214,7 @@ class AofLog final : public Sink {
   base::Status WriteManifest(const AofManifest& manifest);
   base::Result<std::shared_ptr<Increment>> UnusedIncrement(const AofFile& last);
   base::Status MakeDirectory() const;
+  std::string NoNumberLeft() const;
   base::Status NameBase(bool rdb, const Increment& increment, AofManifest* next);
 
   // ---- mutex_ is held and released meanwhile ----

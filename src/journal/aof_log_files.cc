@@ -23,9 +23,15 @@ base::Status AofLog::WriteManifest(const AofManifest& manifest) {
   return WriteAtomically(files_, ManifestPath(), manifest.Text());
 }
 
+std::string AofLog::NoNumberLeft() const {
+  return fmt::format("{}: no sequence number is left after {}", ManifestPath(),
+                     AofManifest::kLastSequence);
+}
+
 // A new file, without records, and on the disk under its name.
 base::Result<std::shared_ptr<AofLog::Increment>> AofLog::MakeIncrement() {
   if (base::Status status = MakeDirectory(); !status) return base::Error{status.error()};
+  if (last_increment_ >= AofManifest::kLastSequence) return base::Error{NoNumberLeft()};
   auto made = std::make_shared<Increment>();
   made->sequence = last_increment_ + 1;
   made->name = AofIncrementName(options_.name, made->sequence);
@@ -218,6 +224,7 @@ base::Status AofLog::SwitchForFinish(Lock& lock) {
 
 // The base takes its name, and the manifest names it and the increment.
 base::Status AofLog::NameBase(bool rdb, const Increment& increment, AofManifest* next) {
+  if (last_base_ >= AofManifest::kLastSequence) return base::Error{NoNumberLeft()};
   const std::string name = AofBaseName(options_.name, ++last_base_, rdb);
   if (!files_.Exists(Path(increment.name))) {
     return base::Error{fmt::format("{} has vanished", Path(increment.name))};
@@ -345,11 +352,9 @@ base::Result<bool> AofLog::FindManifest(FileSystem& files, const std::string& di
                                         const std::string& name, AofManifest* manifest) {
   const std::string path = PathIn(directory, AofManifestName(name));
   if (!files.Exists(path)) return false;
-  const auto text = files.ReadAll(path);
-  if (!text) return base::Error{text.error()};
-  auto parsed = AofManifest::Parse(text.value());
-  if (!parsed) return base::Error{fmt::format("{}: {}", path, parsed.error())};
-  *manifest = std::move(*parsed);
+  auto read = AofManifest::Read(files, path);
+  if (!read) return base::Error{read.error()};
+  *manifest = std::move(*read);
   return true;
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 // With its end; what Redis reads at most.
 constexpr size_t kMaxLine = 1024;
+// Thousands of files.
+constexpr uint64_t kMaxSize = 1 << 20;
 
 bool NeedsQuotes(std::string_view name) {
   return name.empty() || std::any_of(name.begin(), name.end(), [](char c) {
@@ -37,7 +39,9 @@ base::Result<AofFile> ParseLine(std::string_view line) {
       }
       file.name = value;
     } else if (base::EqualsNoCase((*words)[i], "seq")) {
-      if (!base::ParseUint(value, &file.sequence)) file.sequence = 0;
+      if (!base::ParseUint(value, &file.sequence) || file.sequence > AofManifest::kLastSequence) {
+        file.sequence = 0;
+      }
     } else if (base::EqualsNoCase((*words)[i], "type")) {
       kind = value.empty() ? '\0' : value[0];
     }
@@ -87,6 +91,17 @@ base::Result<AofManifest> AofManifest::Parse(std::string_view text) {
   }
   std::stable_sort(manifest.files.begin(), manifest.files.end(),
                    [](const AofFile& a, const AofFile& b) { return Rank(a.kind) < Rank(b.kind); });
+  return manifest;
+}
+
+base::Result<AofManifest> AofManifest::Read(FileSystem& files, const std::string& path) {
+  const auto text = files.Read(path, 0, kMaxSize + 1);
+  if (!text) return base::Error{text.error()};
+  if (text.value().size() > kMaxSize) {
+    return base::Error{fmt::format("{}: it has more than {} bytes", path, kMaxSize)};
+  }
+  auto manifest = Parse(text.value());
+  if (!manifest) return base::Error{fmt::format("{}: {}", path, manifest.error())};
   return manifest;
 }
 

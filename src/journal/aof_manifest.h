@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "journal/file_system.h"
 
 namespace sava::journal {
 
@@ -22,7 +23,12 @@ struct AofFile {
 struct AofManifest {
   std::vector<AofFile> files;  // base (at most one) first, increments in order, history
 
+  // The highest number a file may have; what Redis counts in ends here, too.
+  static constexpr uint64_t kLastSequence = INT64_MAX;
+
   static base::Result<AofManifest> Parse(std::string_view text);
+  // Errors name the path. What is no regular file, or far too long, is not read.
+  static base::Result<AofManifest> Read(FileSystem& files, const std::string& path);
   std::string Text() const;
 
   const AofFile* base() const;

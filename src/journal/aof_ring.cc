@@ -188,7 +188,7 @@ base::Result<AofRestored> RestoreFromRing(FileSystem& files, const std::string& 
   if (!files.Exists(ring_path)) return restored;
   const auto ring = files.Read(ring_path, 0, AofRing::kSize);
   if (!ring) return base::Error{ring.error()};
-  const AofRingEnd end = ReadAofRing(ring.value());
+  AofRingEnd end = ReadAofRing(ring.value());
   for (const AofFile& file : manifest.increments()) {
     if (file.sequence == end.increment) restored.file = file.name;
   }
@@ -221,7 +221,11 @@ base::Result<AofRestored> RestoreFromRing(FileSystem& files, const std::string& 
       return misfit("later files of the log build on what it has");
     }
   }
-  if (!write) return restored;
+  if (!write) {
+    restored.offset = end.offset;
+    restored.end = std::move(end.bytes);
+    return restored;
+  }
   base::Status status;
   if (restored.lacking > 0) {
     auto file = files.Open(path, FileSystem::Mode::kAppend);

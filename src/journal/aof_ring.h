@@ -84,6 +84,9 @@ AofRingEnd ReadAofRing(std::string_view ring);
 struct AofRestored {
   std::string file;      // the increment's, without a directory; "": there is nothing for this log
   uint64_t lacking = 0;  // bytes that the file lacked, or had wrong
+  // What the file ends with from here on, if it lacks some of it.
+  uint64_t offset = 0;
+  std::string end;
 };
 
 // Looks whether the log's files lack what the ring has, as after a power failure, and, if `write`,

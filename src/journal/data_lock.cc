@@ -54,10 +54,21 @@ DataLock::Holder ReadHolder(int fd) {
   return holder;
 }
 
-// A file that is there is opened as well as one that is not; -1 with errno.
+// A file that is there is opened as well as one that is not; -1 with errno. For reading: a disk on
+// which a file is open for writing cannot be made read-only.
 int OpenLockFile(const std::string& path) {
-  const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+  const int flags = O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   return open(path.c_str(), flags, 0644);
+}
+
+// What cannot be written is only missed in the message to the next one.
+void WriteHolder(const std::string& path, const std::string& place) {
+  const int fd = open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return;
+  const std::string text = fmt::format("{}\n{}\n", getpid(), place);
+  if (write(fd, text.data(), text.size()) < 0) {
+  }
+  close(fd);
 }
 
 }  // namespace
@@ -79,10 +90,7 @@ base::Result<std::shared_ptr<DataLock>> DataLock::Take(const std::string& path,
     }
     const int error = Lock(fd, LOCK_EX);
     if (error == 0 && Names(path, fd)) {
-      const std::string text = fmt::format("{}\n{}\n", getpid(), place);
-      // Without it only the message of the next one is poorer.
-      if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0) {
-      }
+      WriteHolder(path, place);
       return std::shared_ptr<DataLock>(new DataLock(path, fd, {}));
     }
     if (error == EWOULDBLOCK) holder = ReadHolder(fd);

@@ -116,8 +116,10 @@ class RealBlocks final : public Blocks {
 class RealFileSystem final : public FileSystem {
  public:
   base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
+    // Whoever may write to the directory could have put a link there, to a file that is not ours.
+    if (mode == Mode::kNew) unlink(path.c_str());
     const int flags =
-        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (mode == Mode::kNew ? O_TRUNC : 0);
+        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (mode == Mode::kNew ? O_EXCL | O_NOFOLLOW : 0);
     const int fd = Again([&] { return open(path.c_str(), flags, 0644); });
     if (fd < 0) return Failure("opening", path, errno);
     struct stat about {};
@@ -223,8 +225,14 @@ class RealFileSystem final : public FileSystem {
   }
 
   base::Result<std::string> Read(const std::string& path, uint64_t offset, uint64_t most) override {
-    const int fd = Again([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+    // Opening a pipe must not wait for its writer, and a device may have no end.
+    const int fd = Again([&] { return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); });
     if (fd < 0) return Failure("opening", path, errno);
+    struct stat about {};
+    if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+      close(fd);
+      return base::Error{fmt::format("{}: not a regular file", path)};
+    }
     std::string bytes;
     char block[64 * 1024];
     while (true) {

@@ -86,9 +86,7 @@ void Persistence::Stop() {
   engine_.journal().SetSink(nullptr);
   watched_.store(nullptr);
   log_.reset();
-  std::lock_guard lock(lock_mutex_);
-  dump_lock_.reset();
-  log_lock_.reset();
+  UnlockFiles();
 }
 
 // ---- the queue ----
@@ -478,6 +476,9 @@ base::Status Persistence::WriteLoneBase() {
   base::Status status;
   if (const auto found = AofLog::FindManifest(files_, directory, name, &old); !found) {
     status = base::Error{found.error()};
+  }
+  if (old.highest(journal::AofFile::Kind::kBase) >= journal::AofManifest::kLastSequence) {
+    status = base::Error{"no sequence number is left for a base of the log"};
   }
   if (status) status = files_.MakeDirectory(directory);
   if (!status) engine_.snapshot().Abort();

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/loader.h"
@@ -169,6 +170,19 @@ class Persistence {
     uint64_t dirty = 0;
   };
 
+  // What is to be done to the files of the log once all of them were found good.
+  struct LogRepairs {
+    struct Cut {
+      std::string path;
+      uint64_t kept;
+      uint64_t size;
+      std::string_view why;
+    };
+    journal::AofRestored ring;
+    std::string restored;  // the path of the file that gets what the ring has
+    std::vector<Cut> cuts;
+  };
+
   void Run();
   bool RepairDue() const { return needs_base_.load(); }
   void Push(Job job);
@@ -198,6 +212,7 @@ class Persistence {
   base::Status SyncLog(int64_t patience_ms);
 
   // Whose the files are, see persistence_files.cc.
+  void UnlockFiles();
   base::Status FollowFiles(const engine::Settings& now);
   base::Result<std::shared_ptr<journal::DataLock>> LockDump(const engine::Settings& settings);
   base::Result<std::shared_ptr<journal::DataLock>> LockLog(const engine::Settings& settings);
@@ -229,7 +244,10 @@ class Persistence {
   base::Status Upgrade(const engine::Settings& settings, journal::AofManifest* manifest);
   base::Result<bool> LoadIncrement(const engine::Settings& settings, const std::string& directory,
                                    std::span<const journal::AofFile> increments, bool exclusive);
-  base::Status LeaveOut(const std::string& path);
+  base::Result<base::MappedFile> OpenPart(const std::string& path) const;
+  uint64_t PartSize(const std::string& path) const;
+  base::Status RepairLog(const engine::Settings& settings, const journal::AofManifest& manifest);
+  base::Status CutLog(const LogRepairs& repairs);
   base::Status LoadPart(const engine::Settings& settings, const std::string& path, bool last,
                         bool exclusive);
   uint64_t SizeOf(const std::string& path) const;
@@ -259,6 +277,7 @@ class Persistence {
   std::atomic<uint64_t> load_before_{0};  // bytes of the files before this one
   std::atomic<int64_t> load_start_ms_{0};
   std::function<void()> loaded_;
+  LogRepairs repairs_;  // of the log that is being loaded
 
   std::unique_ptr<journal::AofLog> log_;
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base

@@ -72,6 +72,12 @@ base::Status Persistence::LockFiles(const engine::Settings& settings) {
   return {};
 }
 
+void Persistence::UnlockFiles() {
+  std::lock_guard lock(lock_mutex_);
+  dump_lock_.reset();
+  log_lock_.reset();
+}
+
 // The locks go with the files. What is being written keeps its own until it is done.
 base::Status Persistence::FollowFiles(const engine::Settings& now) {
   if (now.dir != dir_ && loading()) {

@@ -103,25 +103,64 @@ base::Status Persistence::LoadDump(const engine::Settings& settings, bool exclus
   return {};
 }
 
+// A file of the log as it will be once it has what the ring has for it.
+base::Result<base::MappedFile> Persistence::OpenPart(const std::string& path) const {
+  if (repairs_.ring.lacking > 0 && path == repairs_.restored) {
+    return base::MappedFile::WithEnd(path, repairs_.ring.offset, repairs_.ring.end);
+  }
+  return base::MappedFile::Open(path);
+}
+
+uint64_t Persistence::PartSize(const std::string& path) const {
+  if (repairs_.ring.lacking == 0 || path != repairs_.restored) return SizeOf(path);
+  return repairs_.ring.offset + repairs_.ring.end.size();
+}
+
 // One file of the log. The last one (`last`: nothing after it counts) may be cut off where
-// aof-load-truncated allows it: what follows its last whole record is cut away.
+// aof-load-truncated allows it: what follows its last whole record is to be cut away.
 base::Status Persistence::LoadPart(const engine::Settings& settings, const std::string& path,
                                    bool last, bool exclusive) {
+  const auto file = OpenPart(path);
+  if (!file) return base::Error{file.error()};
   engine::Loader loader(&engine_, OptionsFor(settings, exclusive));
   uint64_t good = 0;
-  base::Status status = loader.LoadAof(path, last && settings.aof_load_truncated, &good);
+  base::Status status =
+      loader.LoadAof(path, file.value(), last && settings.aof_load_truncated, &good);
   if (!status) return status;
   EndPart();
-  const uint64_t size = SizeOf(path);
+  const uint64_t size = file.value().bytes().size();
   if (good >= size) return {};
   spdlog::warn("!!! Warning: short read while loading the AOF file {}!!!", path);
   spdlog::warn("AOF {} loaded anyway because aof-load-truncated is enabled", path);
-  spdlog::warn("Truncating the AOF {} at offset {} ({} bytes are left out)", path, good,
-               size - good);
-  auto file = files_.Open(path, journal::FileSystem::Mode::kAppend);
-  if (!file) return base::Error{file.error()};
-  if (base::Status cut = (*file)->Truncate(good); !cut) return cut;
-  return (*file)->Sync();
+  repairs_.cuts.push_back({path, good, size, "it ends there"});
+  return {};
+}
+
+// Nothing of the log is changed before all of it was found good: then it gets what the ring has,
+// and what was left out of it is cut off.
+base::Status Persistence::RepairLog(const engine::Settings& settings, const AofManifest& manifest) {
+  const LogRepairs repairs = std::exchange(repairs_, {});
+  const auto restored = journal::RestoreFromRing(files_, DirectoryFor(settings),
+                                                 settings.appendfilename, manifest, true);
+  if (!restored) return base::Error{restored.error()};
+  if (restored.value().lacking > 0) {
+    spdlog::warn("{} lacked {} bytes that were synced: restored from {}", restored.value().file,
+                 restored.value().lacking, journal::AofRingName(settings.appendfilename));
+  }
+  return CutLog(repairs);
+}
+
+base::Status Persistence::CutLog(const LogRepairs& repairs) {
+  for (const LogRepairs::Cut& cut : repairs.cuts) {
+    spdlog::warn("Truncating the AOF {} at offset {} ({} bytes are left out): {}", cut.path,
+                 cut.kept, cut.size - cut.kept, cut.why);
+    auto file = files_.Open(cut.path, journal::FileSystem::Mode::kAppend);
+    if (!file) return base::Error{file.error()};
+    base::Status status = (*file)->Truncate(cut.kept);
+    if (status) status = (*file)->Sync();
+    if (!status) return status;
+  }
+  return {};
 }
 
 // The first of these; false when the log ends with it although there are others: then it is cut
@@ -131,13 +170,14 @@ base::Result<bool> Persistence::LoadIncrement(const engine::Settings& settings,
                                               std::span<const AofFile> increments, bool exclusive) {
   journal::AofHindsight hindsight;
   for (const AofFile& later : increments.subspan(1)) {
-    const auto file = base::MappedFile::Open(PathIn(directory, later.name));
+    const auto file = OpenPart(PathIn(directory, later.name));
     if (!file) return base::Error{file.error()};
     hindsight.Add(increments[0].sequence, file.value().bytes());
   }
   const std::string path = PathIn(directory, increments[0].name);
-  const uint64_t size = SizeOf(path);
+  const uint64_t size = PartSize(path);
   const bool lost = size < hindsight.size;
+  const size_t cuts = repairs_.cuts.size();
   if (lost && (hindsight.whole || !settings.aof_load_truncated)) {
     return base::Error{fmt::format(
         "Unexpected end of file reading the append only file {}: it has {} bytes, and had {}", path,
@@ -145,31 +185,20 @@ base::Result<bool> Persistence::LoadIncrement(const engine::Settings& settings,
   }
   const base::Status status = LoadPart(settings, path, !hindsight.whole, exclusive);
   if (!status) return base::Error{status.error()};
-  if (!lost && SizeOf(path) == size) return true;
+  if (!lost && repairs_.cuts.size() == cuts) return true;
   if (lost) {
     spdlog::warn("!!! Warning: the AOF file {} has lost its end: it has {} bytes, and had {}!!!",
                  path, size, hindsight.size);
   }
+  // They keep nothing but their first line, as increments without records.
   for (const AofFile& later : increments.subspan(1)) {
-    const base::Status left_out = LeaveOut(PathIn(directory, later.name));
-    if (!left_out) return base::Error{left_out.error()};
+    const std::string later_path = PathIn(directory, later.name);
+    const uint64_t later_size = PartSize(later_path);
+    const uint64_t kept = std::min<uint64_t>(later_size, journal::AofSyncedLine(0).size());
+    if (later_size == kept) continue;
+    repairs_.cuts.push_back({later_path, kept, later_size, "what comes before it is cut off"});
   }
   return false;
-}
-
-// Leaves nothing but its first line, as in an increment without records.
-base::Status Persistence::LeaveOut(const std::string& path) {
-  const uint64_t size = SizeOf(path);
-  const uint64_t kept = std::min<uint64_t>(size, journal::AofSyncedLine(0).size());
-  if (size == kept) return {};
-  spdlog::warn(
-      "Truncating the AOF {} at offset {} ({} bytes are left out): what comes before it "
-      "is cut off",
-      path, kept, size - kept);
-  auto file = files_.Open(path, journal::FileSystem::Mode::kAppend);
-  if (!file) return base::Error{file.error()};
-  if (base::Status cut = (*file)->Truncate(kept); !cut) return cut;
-  return (*file)->Sync();
 }
 
 base::Status Persistence::LoadLog(const engine::Settings& settings, const AofManifest& manifest,
@@ -216,6 +245,7 @@ base::Status Persistence::Upgrade(const engine::Settings& settings, AofManifest*
   const std::string old_path = PathIn(settings.dir, settings.appendfilename);
   BeginProgress(SizeOf(old_path));
   if (base::Status status = LoadPart(settings, old_path, true, false); !status) return status;
+  if (base::Status status = CutLog(std::exchange(repairs_, {})); !status) return status;
   manifest->files = {{settings.appendfilename, 1, AofFile::Kind::kBase}};
   base::Status status = files_.MakeDirectory(directory);
   if (status) {
@@ -251,15 +281,19 @@ base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest*
                             !files_.Exists(PathIn(directory, base->name));
     if (!*found || half_moved) return Upgrade(settings, manifest);
   }
-  auto restored =
-      journal::RestoreFromRing(files_, directory, settings.appendfilename, *manifest, true);
-  if (!restored) return base::Error{restored.error()};
-  if (restored->lacking > 0) {
-    spdlog::warn("{} lacked {} bytes that were synced: restored from {}", restored->file,
-                 restored->lacking, journal::AofRingName(settings.appendfilename));
-  }
   const bool has_files = manifest->base() != nullptr || !manifest->increments().empty();
-  if (has_files) return LoadLog(settings, *manifest, false);
+  if (has_files) {
+    if (manifest->highest(AofFile::Kind::kIncrement) >= AofManifest::kLastSequence) {
+      return base::Error{"no sequence number is left for another increment of the log"};
+    }
+    auto ring =
+        journal::RestoreFromRing(files_, directory, settings.appendfilename, *manifest, false);
+    if (!ring) return base::Error{ring.error()};
+    repairs_.restored = PathIn(directory, ring->file);
+    repairs_.ring = std::move(*ring);
+    base::Status status = LoadLog(settings, *manifest, false);
+    return status ? RepairLog(settings, *manifest) : status;
+  }
   return LoadDumpOrBegin(settings);
 }
 
@@ -271,6 +305,7 @@ void Persistence::Load() {
   if (!status) status = base::Error{"Can't load the data: " + status.error()};
   if (status && settings.appendonly) status = OpenAtStart(settings, manifest);
   if (!status) {
+    UnlockFiles();  // nothing was changed, and nothing will be
     load_error_ = status.error();
     return;
   }
@@ -346,6 +381,8 @@ std::string Persistence::LoadAofNow() {
     if (status) {
       EmptyAll();
       status = LoadLog(settings, manifest, true);
+      const LogRepairs repairs = std::exchange(repairs_, {});
+      if (status) status = CutLog(repairs);
     }
     if (!status) {
       spdlog::warn("{}", status.error());

@@ -178,3 +178,94 @@ def tools_see_a_running_server(context):
     eq((code, "running" in out + err), (0, False), out + err)
     code, out, err = run(sava, "check", "--repair", server.dir)
     eq(code, 0, out + err)
+
+
+# ---- files that are not what they should be ----
+
+
+def snapshot_of(server):
+    """{path: bytes} of all regular files but the locks."""
+    found = {}
+    for folder, _, names in os.walk(server.dir):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path) and not name.endswith(".lock"):
+                found[path] = read(path)
+    return found
+
+
+@test()
+def a_manifest_without_an_end(context):
+    """A device, a pipe, a file that is far too long: refused at once."""
+    context.sava_only()
+    server = durable(context, *NO_SAVE, *LOG)
+    eq(server.terminate(), 0)
+    manifest = server.path("appendonlydir", "appendonly.aof.manifest")
+    os.rename(manifest, manifest + ".kept")
+
+    def too_long():
+        with open(manifest, "wb") as file:
+            file.truncate(1 << 34)
+
+    for make, told in (
+        (lambda: os.symlink("/dev/zero", manifest), "not a regular file"),
+        (lambda: os.mkfifo(manifest), "not a regular file"),
+        (too_long, "more than"),
+    ):
+        make()
+        log = refused_start(server)
+        check(told in log, log)
+        code, out, err = run(context.options.server, "check", server.dir)
+        eq((code, told in err), (1, True), out + err)
+        os.remove(manifest)
+    os.rename(manifest + ".kept", manifest)
+    server.restart()
+
+
+@test()
+def a_planted_link_is_not_followed(context):
+    """Under the name of the temporary file of a save, a rewrite, a manifest, the next increment."""
+    context.sava_only("Redis follows it")
+    server = durable(context, *NO_SAVE, *LOG)
+    server.call("SET", "k", "v" * 1000)
+    victim = server.path("victim")
+    write(victim, b"not yours")
+    log = server.path("appendonlydir")
+    links = [
+        server.path("temp-%d.rdb" % server.process.pid),
+        os.path.join(log, "temp-rewriteaof-appendonly.aof"),
+        os.path.join(log, "temp-appendonly.aof.manifest"),
+        os.path.join(log, "appendonly.aof.2.incr.aof"),
+        os.path.join(log, "appendonly.aof.2.base.rdb"),
+    ]
+    for link in links:
+        os.symlink(victim, link)
+    eq(server.call("SAVE"), resp.OK)
+    rewrite(server)
+    eq(read(victim), b"not yours")
+    eq([link for link in links if os.path.islink(link)], [], "links that are left")
+    server.call("SET", "late", "1")
+    eq(server.terminate(), 0)
+    server.restart()
+    eq(sorted(contents(server)), [(0, b"k"), (0, b"late")])
+
+
+@test()
+def the_last_sequence_number(context):
+    """It does not begin again at 0: refused, with all files as they were."""
+    context.sava_only()
+    for number in (2**64 - 1, 2**63 - 1):
+        server = durable(context, *NO_SAVE, *LOG)
+        server.call("SET", "k", "v")
+        eq(server.terminate(), 0)
+        manifest = server.path("appendonlydir", "appendonly.aof.manifest")
+        old = increments(server)[-1]
+        os.rename(old.path, old.path.replace(".1.incr", ".%d.incr" % number))
+        text = read(manifest).decode()
+        text = text.replace(old.name, old.name.replace(".1.incr", ".%d.incr" % number))
+        write(manifest, text.replace("seq 1 type i", "seq %d type i" % number).encode())
+        before = snapshot_of(server)
+        for _ in range(2):
+            log = refused_start(server)
+            check("manifest" in log or "sequence number" in log, log)
+            eq(snapshot_of(server), before, "the files")

@@ -250,3 +250,42 @@ def with_one_thread(context):
     lose_the_end(rng, server, offset)
     server.restart()
     check_kept(server, {**kept, b"a": b"1", b"b": b"1"})
+
+
+@test()
+def a_refused_start_leaves_the_log_as_it_was(context):
+    """The ring has what the increment lacks, but the base is damaged, or a later file is."""
+    server = with_ring(context)
+    rng = context.rng("ring")
+    kept = fill(rng, server, 30)
+    server.kill()
+    _, offset, data = end_of_ring(ring_path(server))
+    lose_the_end(rng, server, offset + rng.randrange(len(data)))
+    directory = server.path("appendonlydir")
+    [base] = [name for name in os.listdir(directory) if ".base." in name]
+    base = os.path.join(directory, base)
+    good = read(base)
+    write(base, good[:-4] + b"XXXX")
+
+    def files():
+        return {name: read(os.path.join(directory, name)) for name in os.listdir(directory)}
+
+    before = files()
+    refused_start(server)
+    eq(files() == before, True, "the log is as it was")
+    write(base, good)
+    # Behind it another increment, of which nothing says that it was synced, and which is no log.
+    manifest = os.path.join(directory, "appendonly.aof.manifest")
+    text = read(manifest)
+    last = max(file.sequence for file in increments(server)) + 1
+    name = "appendonly.aof.%d.incr.aof" % last
+    write(os.path.join(directory, name), b"#SYNCED:0\r\n*1\r\n!nonsense\r\n")
+    write(manifest, text + b"file %s seq %d type i\n" % (name.encode(), last))
+    before = files()
+    refused_start(server)
+    eq(files() == before, True, "the log is as it was, with a later file that is damaged")
+    write(manifest, text)
+    os.remove(os.path.join(directory, name))
+    server.restart()
+    check(b"restored from appendonly.aof.ring" in server.log(), "the log tells")
+    check_kept(server, kept)

@@ -81,6 +81,13 @@ TEST(AofManifest, RefusesWhatStockServersRefuse) {
   EXPECT_FALSE(AofManifest::Parse("file " + std::string(1100, 'a') + " seq 1 type b\n"));
 }
 
+// A number after which there is none is not read, so it cannot begin again at 0.
+TEST(AofManifest, RefusesNumbersThatCannotBeCountedOn) {
+  EXPECT_TRUE(AofManifest::Parse("file a seq 9223372036854775807 type i\n"));
+  EXPECT_FALSE(AofManifest::Parse("file a seq 9223372036854775808 type i\n"));
+  EXPECT_FALSE(AofManifest::Parse("file a seq 18446744073709551615 type b\n"));
+}
+
 TEST(AofManifest, ReadsBackWhateverTheNames) {
   EXPECT_TRUE(rc::check([](const std::set<std::string>& names, bool base) {
     AofManifest manifest;

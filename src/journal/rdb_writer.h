@@ -11,14 +11,14 @@
 #include <optional>
 #include <string_view>
 
-#include "journal/rdb_format.h"
+#include "journal/cut_writer.h"
 #include "types/member_dictionary.h"
 #include "types/object.h"
 #include "types/save.h"
 
 namespace sava::journal {
 
-class RdbWriter {
+class RdbWriter final : public CutWriter {
  public:
   using Sink = types::Writer::Sink;
 
@@ -47,20 +47,14 @@ class RdbWriter {
   void BeginDictionary();
   // A function library: its source, shebang line included.
   void Function(std::string_view code);
-  // `keys` and `expiring` are hints for the reader's tables.
-  void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring);
-
-  // Goes on with a database that had its SelectDb already.
-  void SwitchDb(uint64_t db);
+  void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) override;
+  void SwitchDb(uint64_t db) override;
 
   // Redis writes idle_seconds with an LRU policy and frequency with an LFU policy, else neither.
-  // REQUIRES: no key twice in a database.
-  void String(const RdbKey& key, std::string_view value);
-  // The string that `value` is in decimal.
-  void Number(const RdbKey& key, int64_t value);
+  void String(const RdbKey& key, std::string_view value) override;
+  void Number(const RdbKey& key, int64_t value) override;
   void Object(const RdbKey& key, const types::Object& value);
-  // Everything before the value; the caller writes that, e.g. in the pieces of Object::BeginCut.
-  types::Writer& OpenValue(const RdbKey& key, uint8_t rdb_type);
+  types::Writer& OpenValue(const RdbKey& key, uint8_t rdb_type) override;
 
   // Ends the file and hands on what is left.
   void End();

@@ -196,7 +196,7 @@ void Snapshot::Begin(const Options& options) {
   }
   keys_total_.store(total, std::memory_order_relaxed);
   types::MemberDictionary::Shared().Pin();
-  refers_ = types::MemberDictionary::Shared().size() > 0;
+  refers_ = !options.self_contained && types::MemberDictionary::Shared().size() > 0;
   keyspace_->FlipVersion();
   active_.store(true, std::memory_order_release);
 }
@@ -326,7 +326,7 @@ Snapshot::Tables Snapshot::TakeTables(Tables tables) {
 
 // ---- by the walker ----
 
-void Snapshot::Select(RdbWriter& out, int db) {
+void Snapshot::Select(CutWriter& out, int db) {
   if (db == selected_db_) return;
   selected_db_ = db;
   const auto index = static_cast<size_t>(db);
@@ -338,7 +338,7 @@ void Snapshot::Select(RdbWriter& out, int db) {
   }
 }
 
-void Snapshot::WriteImages(RdbWriter& out, Images& images) {
+void Snapshot::WriteImages(CutWriter& out, Images& images) {
   uint64_t keys = 0;
   images.ForEach([&](const Images::Header& header, const Entry* entry, std::string_view value) {
     ++keys;
@@ -347,6 +347,7 @@ void Snapshot::WriteImages(RdbWriter& out, Images& images) {
       const RdbKey key = KeyOf(entry);
       if (header.rdb_type != types::kRdbString || entry->kind() == keyspace::Kind::kObject) {
         out.OpenValue(key, header.rdb_type).Raw(value);
+        out.CloseValue();
       } else if (entry->form() == keyspace::Form::kInt) {
         out.Number(key, entry->integer());
       } else if (entry->has(keyspace::kExternal)) {
@@ -363,7 +364,7 @@ void Snapshot::WriteImages(RdbWriter& out, Images& images) {
 
 // One table, step by step. An entry that changes between two steps was handed over by its writer;
 // one that is met again carries the version already.
-void Snapshot::WalkTable(RdbWriter& out, Table& table, size_t stripe, bool exclusive) {
+void Snapshot::WalkTable(CutWriter& out, Table& table, size_t stripe, bool exclusive) {
   Images step;
   std::vector<Entry*> entries;
   uint64_t order = 0;
@@ -394,7 +395,7 @@ void Snapshot::WalkTable(RdbWriter& out, Table& table, size_t stripe, bool exclu
   } while (more);
 }
 
-void Snapshot::DrainImages(RdbWriter& out, bool exclusive) {
+void Snapshot::DrainImages(CutWriter& out, bool exclusive) {
   for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
     auto taken = std::make_unique<Images>();
     {
@@ -408,7 +409,7 @@ void Snapshot::DrainImages(RdbWriter& out, bool exclusive) {
   }
 }
 
-void Snapshot::DrainLarge(RdbWriter& out, bool exclusive) {
+void Snapshot::DrainLarge(CutWriter& out, bool exclusive) {
   while (true) {
     std::shared_ptr<Large> large;
     {
@@ -421,7 +422,7 @@ void Snapshot::DrainLarge(RdbWriter& out, bool exclusive) {
   }
 }
 
-void Snapshot::WriteLarge(RdbWriter& out, Large& large, bool exclusive) {
+void Snapshot::WriteLarge(CutWriter& out, Large& large, bool exclusive) {
   types::Writer* value = nullptr;
   for (bool done = false; !done;) {
     std::vector<std::string> pieces;
@@ -450,10 +451,11 @@ void Snapshot::WriteLarge(RdbWriter& out, Large& large, bool exclusive) {
       value = &out.OpenValue(large.about, large.rdb_type);
     }
     for (const std::string& piece : pieces) value->Raw(piece);
+    if (done) out.CloseValue();
   }
 }
 
-bool Snapshot::Walk(RdbWriter& out, bool exclusive) {
+bool Snapshot::Walk(CutWriter& out, bool exclusive) {
   while (true) {
     Part part;
     {

@@ -23,7 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "journal/rdb_writer.h"
+#include "journal/cut_writer.h"
 #include "keyspace/keyspace.h"
 
 namespace sava::journal {
@@ -40,6 +40,7 @@ class Snapshot {
     // What is said of a key's age, as Redis does with the policies that use it.
     enum class Ages : uint8_t { kNone, kIdle, kFrequency } ages = Ages::kNone;
     uint32_t lru_clock = 0;
+    bool self_contained = false;  // values do not refer to the member dictionary
   };
 
   // `lane`: the gate's lane of the thread that walks.
@@ -55,7 +56,7 @@ class Snapshot {
   bool refers() const { return refers_; }
   // Writes every key of the cut: databases and keys, not the file's beginning and end. True when
   // all was written, false when it was aborted. With `exclusive` the caller holds the gate closed.
-  bool Walk(RdbWriter& out, bool exclusive);
+  bool Walk(CutWriter& out, bool exclusive);
   // Makes Walk end soon, without further output.
   void Abort() { aborted_.store(true, std::memory_order_relaxed); }
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
@@ -105,12 +106,12 @@ class Snapshot {
   void Charge(int64_t bytes);
 
   class Step;  // of the walker: inside the gate, with a stripe's lock
-  void WalkTable(RdbWriter& out, keyspace::Table& table, size_t stripe, bool exclusive);
-  void DrainImages(RdbWriter& out, bool exclusive);
-  void DrainLarge(RdbWriter& out, bool exclusive);
-  void WriteLarge(RdbWriter& out, Large& large, bool exclusive);
-  void WriteImages(RdbWriter& out, Images& images);
-  void Select(RdbWriter& out, int db);
+  void WalkTable(CutWriter& out, keyspace::Table& table, size_t stripe, bool exclusive);
+  void DrainImages(CutWriter& out, bool exclusive);
+  void DrainLarge(CutWriter& out, bool exclusive);
+  void WriteLarge(CutWriter& out, Large& large, bool exclusive);
+  void WriteImages(CutWriter& out, Images& images);
+  void Select(CutWriter& out, int db);
   Tables Finish();
 
   keyspace::Keyspace* const keyspace_;

@@ -90,19 +90,39 @@ void BeginSnapshot(Snapshot& snapshot, const SnapshotFile& file, Output& output,
   if (early || (snapshot.refers() && !snapshot.aborted())) writer.Dictionary();
 }
 
+// True when all is written.
+bool WriteRdb(Snapshot& snapshot, const SnapshotFile& file, Output& output, bool exclusive) {
+  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
+  writer.Begin(file.origin);
+  for (const std::string& code : file.libraries) writer.Function(code);
+  BeginSnapshot(snapshot, file, output, writer);
+  const bool whole = snapshot.Walk(writer, exclusive);
+  if (whole) writer.End();
+  return whole;
+}
+
+bool WriteCommands(Snapshot& snapshot, const SnapshotFile& file, Output& output, bool exclusive) {
+  CommandWriter writer([&output](std::string_view bytes) { output.Write(bytes); });
+  for (const std::string& code : file.libraries) writer.Function(code);
+  if (file.begin) {
+    file.begin();
+    if (output.error()) snapshot.Abort();
+  }
+  const bool whole = snapshot.Walk(writer, exclusive);
+  if (writer.error()) output.Fail(*writer.error());
+  if (whole) writer.End();
+  return whole;
+}
+
 }  // namespace
 
 base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile& file,
                                          bool exclusive) {
   Output output(snapshot, file);
   const bool opened = output.opened();
-  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
-  writer.Begin(file.origin);
-  for (const std::string& code : file.libraries) writer.Function(code);
-  BeginSnapshot(snapshot, file, output, writer);
-  const bool whole = snapshot.Walk(writer, exclusive);
+  const bool whole = file.commands ? WriteCommands(snapshot, file, output, exclusive)
+                                   : WriteRdb(snapshot, file, output, exclusive);
   if (whole) {
-    writer.End();
     output.Sync();
   } else if (!output.error()) {
     output.Fail("it was given up before it was complete");

@@ -1,4 +1,4 @@
-// WriteSnapshotFile: writes a snapshot as an RDB file, so that a crash or a failure
+// WriteSnapshotFile: writes a snapshot as an RDB file, or as commands, so that a crash or a failure
 // leaves the last good file: a temporary file, fsync, rename, fsync of the directory.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "journal/command_writer.h"
 #include "journal/file_system.h"
 #include "journal/rdb_writer.h"
 #include "journal/snapshot.h"
@@ -17,8 +18,9 @@ namespace sava::journal {
 struct SnapshotFile {
   FileSystem* files = &FileSystem::Real();
   std::string temporary;
-  std::string path;  // its final name; empty: it stays `temporary`
-  RdbWriter::Options options;
+  std::string path;            // its final name; empty: it stays `temporary`
+  bool commands = false;       // the snapshot is to be self_contained
+  RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;
   std::vector<std::string> libraries;  // sources of function libraries
   uint64_t max_rate = 0;               // bytes a second, 0: as fast as it goes

@@ -333,18 +333,22 @@ Persistence::Cut Persistence::BeforeCut(bool for_log) {
   engine_.Exclusively(engine_.house_lane(), [&] {
     cut.settings = engine_.settings();
     cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log};
+    cut.commands = for_log && !cut.settings.aof_use_rdb_preamble;
   });
   return cut;
 }
 
-Persistence::Cut Persistence::BeginCut(bool for_log) {
+Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   Cut cut;
   const int64_t now_ms = engine_.clock().WallMillis();
   cut.settings = engine_.settings();
   cut.dirty = engine_.Dirty();
   cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log};
+  cut.commands = commands;
   flushed_.store(false);
-  engine_.snapshot().Begin(SnapshotOptions(cut.settings, now_ms, for_log));
+  journal::Snapshot::Options options = SnapshotOptions(cut.settings, now_ms, for_log);
+  options.self_contained = commands;
+  engine_.snapshot().Begin(options);
   // Whoever wanted it to end may have asked before it began.
   if (giving_up_.load()) GiveUp();
   return cut;
@@ -357,6 +361,7 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.files = &files_;
   file.temporary = temporary;
   file.path = path;
+  file.commands = cut.commands;
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
   file.libraries = engine_.libraries().sources();
@@ -442,7 +447,7 @@ base::Status Persistence::Rewrite() {
   Cut cut = BeforeCut(true);
   base::Status status = WriteBase(cut, [&] {
     engine_.Exclusively(engine_.house_lane(), [&] {
-      cut = BeginCut(true);
+      cut = BeginCut(true, cut.commands);
       log_->SwitchAt(engine_.journal().Cut());
     });
   });
@@ -457,7 +462,7 @@ base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>&
     log_->AbortRewrite();
     return base::Error{written.error()};
   }
-  return log_->FinishRewrite();
+  return log_->FinishRewrite(!cut.commands);
 }
 
 // Without a log in use a rewrite leaves a base that a server may start from.
@@ -469,7 +474,8 @@ base::Status Persistence::WriteLoneBase() {
     return base::Error{lock.error()};
   }
   Cut cut;
-  engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(true); });
+  engine_.Exclusively(engine_.house_lane(),
+                      [&] { cut = BeginCut(true, !engine_.settings().aof_use_rdb_preamble); });
   const std::string directory = PathIn(cut.settings.dir, cut.settings.appenddirname);
   const std::string& name = cut.settings.appendfilename;
   journal::AofManifest old;
@@ -488,7 +494,7 @@ base::Status Persistence::WriteLoneBase() {
   journal::AofFile base;
   base.kind = journal::AofFile::Kind::kBase;
   base.sequence = old.highest(journal::AofFile::Kind::kBase) + 1;
-  base.name = journal::AofBaseName(name, base.sequence, true);
+  base.name = journal::AofBaseName(name, base.sequence, !cut.commands);
   if (status) status = files_.Rename(temporary, PathIn(directory, base.name));
   if (status) {
     status = journal::WriteAtomically(files_, PathIn(directory, journal::AofManifestName(name)),

@@ -168,6 +168,7 @@ class Persistence {
     engine::Settings settings;
     journal::RdbWriter::Origin origin;
     uint64_t dirty = 0;
+    bool commands = false;  // aof-use-rdb-preamble no: the base of the log is to be commands
   };
 
   // What is to be done to the files of the log once all of them were found good.
@@ -195,7 +196,8 @@ class Persistence {
   // REQUIRES: the gate is closed.
   // What is known before the cut; then the cut itself, with the gate closed.
   Cut BeforeCut(bool for_log);
-  Cut BeginCut(bool for_log);
+  // `commands`: as it was said before, while a setting may have changed since.
+  Cut BeginCut(bool for_log, bool commands = false);
   // With `begin` the cut is made on the way: `cut` then has only its settings and origin before.
   base::Result<uint64_t> WriteCut(const Cut& cut, const std::string& temporary,
                                   const std::string& path, bool exclusive,

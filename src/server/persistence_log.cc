@@ -65,7 +65,7 @@ base::Status Persistence::BeginLog(std::unique_ptr<AofLog> log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
     log_ = std::move(log);
-    cut = BeginCut(true);
+    cut = BeginCut(true, !engine_.settings().aof_use_rdb_preamble);
     log_->SwitchAt(engine_.journal().Cut());
     engine_.journal().SetSink(log_.get());
   });
@@ -88,7 +88,7 @@ base::Status Persistence::OpenAtStart(const engine::Settings& settings,
   base::Status status = log->Open(manifest, engine_.journal().next_ticket());
   if (status && manifest.base() == nullptr && manifest.increments().empty()) {
     spdlog::info("Creating AOF base file {} on server start",
-                 journal::AofBaseName(settings.appendfilename, 1, true));
+                 journal::AofBaseName(settings.appendfilename, 1, settings.aof_use_rdb_preamble));
     status = BeginLog(std::move(log));
   } else if (status) {
     engine_.Exclusively(engine_.house_lane(), [&] {

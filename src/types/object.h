@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,14 @@ class Object {
   virtual void Save(Writer& out) const = 0;
   // Calls `add` for every element in a canonical form: equal values give equal calls.
   virtual void Digest(const std::function<void(std::string_view)>& add) const = 0;
+
+  // Emits commands that make the value anew at `key`; false, and nothing was emitted, when there
+  // are none, so that only RESTORE does. Only for types that Redis has.
+  using CommandSink = std::function<void(std::span<const std::string_view> words)>;
+  virtual bool Rebuild(std::string_view key, const CommandSink& emit) const {
+    static_cast<void>(key), static_cast<void>(emit);
+    return false;
+  }
 
   // ---- parts that go by themselves ----
   // When (Unix ms) a part of it is past its time and it wants to be visited; -1: never.

@@ -16,6 +16,7 @@ from durability import (
     databases,
     durable,
     keys_of,
+    log_base,
     passes,
     rewrite,
     same_contents,
@@ -24,7 +25,7 @@ from durability import (
 from dump_tests import payload
 from harness import SLOW, check, eq, run_workers, test
 from persistence_tests import moved
-from stream_type_tests import full_info
+from stream_type_tests import flat_map, full_info
 
 YEAR_2100_MS = 4102444800000
 NO_LOG = ("--save", "", "--appendonly", "no")
@@ -481,9 +482,89 @@ def commands_for_every_type(context):
     with server.client() as client:
         fill(client, dataset(context.rng("commands")))
     rewrite(server)
+    base = log_base(server).name
+    check(base.endswith(".base.aof"), base)
+    with open(server.path("appendonlydir", base), "rb") as file:
+        found = file.read()
+    for name in (b"SET", b"RPUSH", b"SADD", b"ZADD", b"HMSET", b"XADD", b"PEXPIREAT"):
+        check(b"\r\n$%d\r\n%s\r\n" % (len(name), name) in found, "%s in the base" % name)
     expected = all_values(server)
+    server.kill()
+    server.restart()
+    same_contents(expected, all_values(server), "a base of commands in ours")
     other = moved(context, server, context.options.stock, *LOG)
     same_contents(expected, all_values(other), "a base of commands in Redis")
+
+
+def times_and_groups(client):
+    """What a base of commands could lose: times of fields, groups and what is pending in them."""
+    streams = ("s", "empty", "deleted")
+    groups = []
+    for name in streams:
+        for key, value in flat_map(client.call("XINFO", "STREAM", name, "FULL")):
+            groups.append((name, key, without_times(value) if key == b"groups" else value))
+    fields = [
+        sorted(zip(names, client.call("HPEXPIRETIME", key, "FIELDS", len(names), *names)))
+        for key in ("small", "large")
+        for names in [client.call("HKEYS", key)]
+    ]
+    return groups, fields, client.call("PEXPIRETIME", "small"), client.call("DEBUG", "DIGEST")
+
+
+def without_times(groups):
+    """Of a consumer only what is pending, delivery times included."""
+    result = []
+    for group in groups:
+        for key, value in flat_map(group):
+            if key == b"consumers":
+                value = [
+                    [(k, v) for k, v in flat_map(each) if k not in (b"seen-time", b"active-time")]
+                    for each in value
+                ]
+            result.append((key, value))
+    return result
+
+
+@test(timeout=60)
+def a_base_of_commands_keeps_times_and_groups(context):
+    context.sava_only()
+    server = durable(context, *LOG, "--aof-use-rdb-preamble", "no")
+    with server.client() as client:
+        for key, count in (("small", 3), ("large", 2000)):
+            for number in range(count):
+                client.call("HSET", key, "f%d" % number, "v" * 60)
+            client.call("HPEXPIREAT", key, YEAR_2100_MS + 5, "FIELDS", "2", "f0", "f2")
+        client.call("PEXPIREAT", "small", YEAR_2100_MS)
+        client.call("RPUSH", "long", *("e%d" % n * 30 for n in range(3000)))
+        client.call("AFC.ADD", "afc", *("member%d" % n for n in range(500)))
+        client.call("AFC.ADD", "afc2", *("member%d" % n for n in range(500)))
+        for name in ("s", "empty", "deleted"):
+            for number in range(1, 60):
+                client.call("XADD", name, "5-%d" % number, "n", number, "m", "x")
+            client.call("XGROUP", "CREATE", name, "g", "0")
+            client.call("XGROUP", "CREATE", name, "unread", "5-7", "ENTRIESREAD", "3")
+            client.call("XGROUP", "CREATECONSUMER", name, "g", "idle")
+            client.call("XREADGROUP", "GROUP", "g", "a", "COUNT", "9", "STREAMS", name, ">")
+            client.call("XREADGROUP", "GROUP", "g", "b", "COUNT", "4", "STREAMS", name, ">")
+            client.call("XCLAIM", name, "g", "b", "0", "5-2", "RETRYCOUNT", "7")
+            client.call("XDEL", name, "5-30")
+        client.call("XTRIM", "empty", "MAXLEN", "0")
+        client.call("XACK", "empty", "g", *("5-%d" % n for n in range(1, 60)))
+        client.call("XDEL", "deleted", "5-3", "5-11")
+        expected = times_and_groups(client)
+    rewrite(server)
+    check(log_base(server).name.endswith(".base.aof"), log_base(server).name)
+    server.kill()
+    server.restart()
+    with server.client() as client:
+        eq(times_and_groups(client), expected)
+        eq(client.call("CONFIG", "SET", "aof-use-rdb-preamble", "yes"), resp.OK)
+    rewrite(server)
+    check(log_base(server).name.endswith(".base.rdb"), log_base(server).name)
+    server.kill()
+    server.restart()
+    with server.client() as client:
+        eq(times_and_groups(client), expected)
 
 
 # ---- payloads ----

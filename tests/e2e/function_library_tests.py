@@ -99,6 +99,13 @@ def a_log_changes_what_is_kept(context):
     eq(expected, {"one": b"replaced", "three": b"3"})
     server = moved(context, stock, context.options.server, *LOG)
     eq(kept(server, 2), 1, "lines at start")
+    # A base of commands has them too.
+    eq(server.call("CONFIG", "SET", "aof-use-rdb-preamble", "no"), resp.OK)
+    rewrite(server)
+    server.kill()
+    server.restart()
+    eq(kept(server, 2), 1, "lines at start")
+    eq(server.call("CONFIG", "SET", "aof-use-rdb-preamble", "yes"), resp.OK)
     code, out, err = run(context.options.server, "check", "--portable", server.dir)
     eq((code, err), (0, ""), out)
     rewrite(server)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -24,11 +25,13 @@ class Buffer {
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
 
-  // At least n writable bytes behind the end; follow with Grow(written).
-  char* Reserve(size_t n) {
+  // At least n writable bytes behind the end; follow with Grow(written). `most`: so many will do
+  // for some time, if it is known.
+  char* Reserve(size_t n, size_t most = SIZE_MAX / 2) {
     if (capacity_ - head_ - size_ < n && head_ > 0) MoveToFront();
     if (capacity_ - head_ - size_ < n) {
-      const size_t wanted = std::max(size_ + n, std::min(capacity_ * 2, capacity_ + (64U << 20)));
+      const size_t wanted =
+          std::max(size_ + n, std::min({capacity_ * 2, capacity_ + (64U << 20), size_ + most}));
       char* bigger = static_cast<char*>(realloc(data_, wanted));
       if (bigger == nullptr) throw std::bad_alloc();
       data_ = bigger;

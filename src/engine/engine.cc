@@ -66,6 +66,7 @@ Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
   context = std::make_unique<EngineContext>(this);
   serving = std::make_unique<EngineContext>(this);
   stand_in = std::make_unique<Client>();
+  candidates.reserve(kCandidates + 1);  // eviction is not to take memory
 }
 
 Lane::~Lane() = default;
@@ -137,13 +138,30 @@ void Engine::BeginBatch(Lane& lane) {
   if (!lane.rate_dirty.empty() && lane.now_ms - lane.rate_written_ms >= kBucketsWrittenMs) {
     WriteBuckets(lane);
   }
-  if (settings_->maxmemory > 0 && !loading()) {
-    lane.over_memory = !MakeRoom(lane);
-  } else {
-    lane.over_memory = false;
-  }
+  LookAtMemory(lane);
   lane.journal_full =
       (journal_.enabled() && journal_.Full(lane.index)) || snapshot_.congested(lane.now_ms);
+}
+
+void Engine::LookAtMemory(Lane& lane) {
+  lane.limited = settings_->maxmemory > 0 && !loading();
+  lane.over_memory = lane.limited && !MakeRoom(lane);
+}
+
+// Whether a command that may add its arguments is to run. A batch that adds more than there is
+// room for looks at memory again; a few KB for all lanes together are not worth it.
+bool Engine::HasRoom(Lane& lane, commands::Args args) {
+  if (lane.over_memory) return false;
+  int64_t bytes = 0;
+  for (const std::string_view arg : args) bytes += static_cast<int64_t>(arg.size()) + 32;
+  lane.room -= bytes;
+  if (lane.room < -kUnlookedBytes / static_cast<int64_t>(lanes_.size())) {
+    ReleaseHeld(lane);
+    LookAtMemory(lane);
+    FreeGarbage(lane);
+    lane.room -= bytes;
+  }
+  return !lane.over_memory;
 }
 
 void Engine::EndBatch(Lane& lane) {
@@ -738,7 +756,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   if (client.has(kClientMulti) && command->has(commands::kNoMulti)) {
     return reject("ERR Command not allowed inside a transaction");
   }
-  if (lane.over_memory && Does(client, *command, commands::kDenyOom)) {
+  if (lane.limited && Does(client, *command, commands::kDenyOom) && !HasRoom(lane, request.args)) {
     return reject(commands::errors::kOom);
   }
   if (refusing_.load(std::memory_order_relaxed) && !client.has(kClientReplay)) {

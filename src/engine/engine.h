@@ -97,10 +97,12 @@ struct Lane {
   base::Budget round;                // of the round
   bool exclusive = false;            // this lane holds the gate closed
   bool awaits_save = false;          // the command under way is answered when a snapshot is saved
-  bool over_memory = false;          // eviction could not make room for this batch
-  bool journal_full = false;         // writers are to wait until the log has caught up
-  uint64_t seen = 0;                 // the last ticket known to it from locks and its own records
-  std::string_view last_name;        // of the last command looked up, and the command
+  bool limited = false;              // maxmemory holds for this batch
+  bool over_memory = false;          // eviction could not make room for it
+  int64_t room = 0;            // below maxmemory, when it was looked at, less what was added since
+  bool journal_full = false;   // writers are to wait until the log has caught up
+  uint64_t seen = 0;           // the last ticket known to it from locks and its own records
+  std::string_view last_name;  // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
@@ -118,6 +120,7 @@ struct Lane {
     uint64_t hash;
     std::string key;
   };
+  static constexpr size_t kCandidates = 16;
   std::vector<Candidate> candidates;
 };
 
@@ -401,6 +404,9 @@ class Engine {
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
   void FreeGarbage(Lane& lane);
+  static constexpr int64_t kUnlookedBytes = 2048;
+  void LookAtMemory(Lane& lane);
+  bool HasRoom(Lane& lane, commands::Args args);
   // REQUIRES: inside the gate, the stripe's lock.
   void DropIfEmpty(int db, size_t stripe);
   bool UpkeepStripe(Lane& lane, size_t stripe);

@@ -17,7 +17,6 @@ using keyspace::Table;
 
 namespace {
 
-constexpr size_t kPool = 16;
 constexpr int64_t kClaim = 64 * 1024;
 
 bool VolatileOnly(MaxmemoryPolicy policy) {
@@ -101,7 +100,8 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
     }
     for (size_t i = 0; i < found; ++i) {
       const uint64_t score = Score(*samples[i], settings, lane.now_ms, lane.lru_clock);
-      if (lane.candidates.size() >= kPool && score <= lane.candidates.front().score) continue;
+      if (lane.candidates.size() >= Lane::kCandidates && score <= lane.candidates.front().score)
+        continue;
       const std::string_view key = samples[i]->key();
       const bool known =
           std::any_of(lane.candidates.begin(), lane.candidates.end(),
@@ -111,7 +111,8 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
           lane.candidates.begin(), lane.candidates.end(), score,
           [](uint64_t value, const Lane::Candidate& c) { return value < c.score; });
       lane.candidates.insert(at, {db, score, keyspace_.Hash(key), std::string(key)});
-      if (lane.candidates.size() > kPool) lane.candidates.erase(lane.candidates.begin());
+      if (lane.candidates.size() > Lane::kCandidates)
+        lane.candidates.erase(lane.candidates.begin());
     }
     keyspace_.stripe(stripe).Unlock(lane.seen);
     while (!lane.candidates.empty()) {
@@ -140,6 +141,7 @@ bool Engine::MakeRoom(Lane& lane) {
   const auto limit = static_cast<int64_t>(std::min<uint64_t>(settings_->maxmemory, INT64_MAX));
   const auto uncounted = static_cast<int64_t>(log_memory());
   auto used = static_cast<int64_t>(UsedMemory()) - uncounted;
+  lane.room = limit - used;
   if (used <= limit) return true;
   if (settings_->maxmemory_policy == MaxmemoryPolicy::kNoEviction) return false;
   const uint64_t start = base::Ticks();
@@ -171,6 +173,7 @@ bool Engine::MakeRoom(Lane& lane) {
     if (evicted == Evicted::kNotNow) break;
     if (base::Ticks() - start > allowed) break;  // the next batch goes on
   }
+  lane.room = std::max<int64_t>(0, limit - used);
   const auto nanos =
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick_);
   lane.stats.eviction_stalls_nanos.Add(nanos);

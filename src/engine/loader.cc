@@ -80,7 +80,7 @@ base::Status Replay::Run() {
     requests_.push_back(request);
   }
   engine_.BeginBatch(lane_);
-  lane_.over_memory = false;  // what is in the log was accepted once
+  lane_.limited = false;  // what is in the log was accepted once
   engine_.Prepare(lane_, requests_);
   PrefetchPlaces();
   base::Status status = RunPrepared();

@@ -88,9 +88,11 @@ bool RespService::ReadInput(RespConnection& connection) {
     room = connection.read_size;
   } else {
     // A long argument is read in large steps once it is known how long it is.
-    room = std::max(connection.read_size, std::min<size_t>(connection.parser.missing(), 4 << 20));
+    const size_t missing = connection.parser.missing();
+    room = std::max(connection.read_size, std::min<size_t>(missing, 4 << 20));
     try {
-      target = connection.input.Reserve(room);
+      target =
+          missing == 0 ? connection.input.Reserve(room) : connection.input.Reserve(room, missing);
     } catch (const std::bad_alloc&) {
       spdlog::warn("Closing client for whose query there is no memory: id={} addr={}", client.id,
                    client.addr);

@@ -1,6 +1,7 @@
 // The engine in one process, without sockets: admission, transactions, expiry, eviction.
 #include "engine/engine.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -265,6 +266,35 @@ TEST(Engine, LargeValuesAreHandedOverWhenTheRoundEnds) {
   fill();
   client.Run({"DEL", "k", "s"});
   EXPECT_EQ(handed(), 4) << "without a round at once";
+}
+
+// A batch of commands that together add far more than there is room for.
+TEST(Engine, ABatchKeepsToMaxmemory) {
+  TestEngine test(1);
+  TestClient client(test, 0);
+  const std::string value(1000, 'x');
+  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLru;
+  test.settings.maxmemory_eviction_tenacity = 100;
+  test.settings.maxmemory = test.engine.UsedMemory() + (256 << 10);
+  for (int batch = 0; batch < 20; ++batch) {
+    std::vector<std::string> keys;
+    std::vector<std::vector<std::string_view>> commands;
+    for (int i = 0; i < 64; ++i) keys.push_back(fmt::format("{}:{}", batch, i));
+    for (const std::string& key : keys) commands.push_back({"SET", key, value});
+    std::vector<Request> requests(commands.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i].client = &client.client;
+      requests[i].args = commands[i];
+    }
+    test.engine.BeginBatch(client.lane);
+    test.engine.Prepare(client.lane, requests);
+    test.engine.RunBatch(client.lane, requests);
+    EXPECT_LE(test.engine.UsedMemory(), test.settings.maxmemory + 4096) << batch;
+    test.engine.EndBatch(client.lane);
+    std::string replies;
+    for (int i = 0; i < 64; ++i) replies += "+OK\r\n";
+    EXPECT_EQ(client.TakeOutput(), replies);
+  }
 }
 
 }  // namespace

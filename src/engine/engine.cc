@@ -31,6 +31,8 @@ constexpr int64_t kBucketsWrittenMs = 50;
 // Garbage above this is freed on the background thread.
 constexpr size_t kFreeInline = 64 * 1024;
 constexpr size_t kFreeInlineElements = 64;
+// So many large values wait for the end of the round.
+constexpr size_t kKeptGarbage = 64;
 constexpr size_t kKeptHashes = 16 * 1024;
 // Of answers to who has not said the password, between two writes to its socket.
 constexpr size_t kStrangerOutput = 16 * 1024;
@@ -1019,13 +1021,14 @@ void Engine::ResetClient(Lane& lane, Client& client) {
 // What is large stays in the lane until the round ends: the thread that frees it may take this
 // one's processor as soon as it wakes, and the round's answers are to be on their way by then.
 void Engine::FreeGarbage(Lane& lane) {
+  const bool later = lane.in_round && lane.garbage.size() <= kKeptGarbage;
   size_t kept = 0;
   for (keyspace::Displaced item : lane.garbage) {
     if (types::Object* const object = item.object; object != nullptr) {
       if (object->size() <= kFreeInlineElements) {
         delete object;
         item.object = nullptr;
-      } else if (!lane.in_round) {
+      } else if (!later) {
         background_.Run([object] { delete object; });
         item.object = nullptr;
       }
@@ -1034,7 +1037,7 @@ void Engine::FreeGarbage(Lane& lane) {
       if (blob->size() <= kFreeInline || !blob->unique()) {
         blob->Unref();
         item.blob = nullptr;
-      } else if (!lane.in_round) {
+      } else if (!later) {
         background_.Run([blob] { blob->Unref(); });
         item.blob = nullptr;
       }

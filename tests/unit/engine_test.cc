@@ -266,6 +266,14 @@ TEST(Engine, LargeValuesAreHandedOverWhenTheRoundEnds) {
   fill();
   client.Run({"DEL", "k", "s"});
   EXPECT_EQ(handed(), 4) << "without a round at once";
+  test.engine.BeginRound(client.lane);
+  for (int i = 0; i < 100; ++i) {
+    client.Run({"SET", "s", std::string(100'000, 'x')});
+    client.Run({"DEL", "s"});
+  }
+  EXPECT_GE(handed(), 4 + 65) << "many do not wait";
+  test.engine.EndRound(client.lane);
+  EXPECT_EQ(handed(), 104);
 }
 
 // A batch of commands that together add far more than there is room for.

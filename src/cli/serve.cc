@@ -18,6 +18,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "base/alternate_stack.h"
 #include "base/version.h"
 #include "server/config.h"
 #include "server/memory.h"
@@ -203,6 +204,7 @@ int Serve(std::span<const std::string> args, const Program& program) {
     fmt::print("{}", kHelp);
     return 0;
   }
+  const base::AlternateStack stack;
   auto config = std::make_unique<server::Config>();
   if (base::Status status = config->ParseArgs(args, &std::cin); !status) {
     std::cerr << status.error() << "\n";

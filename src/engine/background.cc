@@ -2,10 +2,13 @@
 
 #include <pthread.h>
 
+#include "base/alternate_stack.h"
+
 namespace sava::engine {
 
 Background::Background(const char* name)
     : thread_([this, name] {
+        const base::AlternateStack stack;
         pthread_setname_np(pthread_self(), name);
         Work();
       }) {}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/alternate_stack.h"
 #include "base/prefetch.h"
 #include "engine/string_value.h"
 #include "types/save.h"
@@ -26,8 +27,10 @@ BulkInsert::BulkInsert(Engine* engine, size_t threads, bool locking, std::atomic
     workers_.push_back(std::make_unique<Worker>());
     Worker& worker = *workers_.back();
     for (Batch& batch : worker.ring) batch.items.reserve(kBatchKeys);
-    worker.thread =
-        std::thread([this, &worker, lane = engine_.first_helper_lane() + i] { Run(worker, lane); });
+    worker.thread = std::thread([this, &worker, lane = engine_.first_helper_lane() + i] {
+      const base::AlternateStack stack;
+      Run(worker, lane);
+    });
   }
 }
 

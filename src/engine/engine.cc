@@ -511,7 +511,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
 void Engine::Handle(EngineContext& context, Client& client, const Command& command) {
   const size_t mark = client.out.Mark();
   try {
-    command.spec->handler(context);
+    context.Run(*command.spec);
     context.End();
     return;
   } catch (const std::bad_alloc&) {

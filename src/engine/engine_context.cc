@@ -29,6 +29,8 @@ constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
 
+constinit thread_local const EngineContext* EngineContext::running_ = nullptr;
+
 EngineContext::EngineContext(Lane* lane) : engine_(*lane->engine), lane_(*lane) {}
 
 void EngineContext::Begin(Client& client, const commands::Command& command, commands::Args args,

@@ -26,6 +26,18 @@ class EngineContext final : public commands::Context {
   Engine& engine() { return engine_; }
   Lane& lane() { return lane_; }
   Client& client() { return *client_; }
+  const Client& client() const { return *client_; }
+
+  // The context whose handler this thread runs now, or nullptr. For a crash report.
+  static const EngineContext* Running() { return running_; }
+  // Runs a handler, as its command. REQUIRES: Begin.
+  void Run(const commands::CommandSpec& spec) {
+    struct Scope {
+      ~Scope() { running_ = before; }  // also when there is no memory
+      const EngineContext* const before;
+    } const scope{std::exchange(running_, this)};
+    spec.handler(*this);
+  }
 
   // Prepares for one command; End returns whether anything changed.
   void Begin(Client& client, const commands::Command& command, commands::Args args,
@@ -177,6 +189,8 @@ class EngineContext final : public commands::Context {
   // Appends the effects to the journal. REQUIRES: there are some.
   void Record();
   void PostNotices();
+
+  static constinit thread_local const EngineContext* running_;
 
   Engine& engine_;
   Lane& lane_;

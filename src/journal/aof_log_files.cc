@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/alternate_stack.h"
 #include "journal/aof_log.h"
 #include "journal/aof_reader.h"
 
@@ -426,7 +427,10 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
     (void)files_.Remove(RingPath());
     (void)files_.SyncDirectory(options_.directory);
   }
-  disk_ = std::thread([this] { RunDisk(); });
+  disk_ = std::thread([this] {
+    const base::AlternateStack stack;
+    RunDisk();
+  });
   return {};
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/alternate_stack.h"
 #include "base/prefetch.h"
 
 namespace sava::journal {
@@ -127,7 +128,11 @@ void Journal::SetSink(Sink* sink) {
     last_pause_ = Clock::now();
   }
   enabled_.store(sink != nullptr);
-  if (sink != nullptr) thread_ = std::thread([this] { Merge(); });
+  if (sink != nullptr)
+    thread_ = std::thread([this] {
+      const base::AlternateStack stack;
+      Merge();
+    });
 }
 
 uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects,

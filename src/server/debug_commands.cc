@@ -1,6 +1,7 @@
 // DEBUG: looks inside, makes data, waits. Open only where enable-debug-command allows it.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -183,6 +184,12 @@ void Protocol(Context& ctx) {
         "ERR Wrong protocol type name. Please use one of the following: "
         "string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false");
   }
+}
+
+// Writes where nobody may: the process ends, and its log says how.
+void Segfault(Context& /*ctx*/) {
+  void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *static_cast<volatile char*>(page) = 'x';
 }
 
 void Log(Context& ctx) {
@@ -409,6 +416,7 @@ constexpr Subcommand kSubcommands[] = {
     {"REPLYBUFFER", 4, 4, ReplyBuffer, false, "RESIZING <0|1> | PEAK-RESET-TIME <never|reset|ms>",
      "RESIZING 0: clients keep the memory of answers that were sent. PEAK-RESET-TIME does nothing: "
      "otherwise it is given back at once."},
+    {"SEGFAULT", 2, 2, Segfault, false, "", "Ends the server by an invalid access to memory."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
      "Switches the removal of expired keys that nobody asks for off or on."},
     {"SET-DISABLE-DENY-SCRIPTS", 3, 3, Nothing, false, "<0|1>",

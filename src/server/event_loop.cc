@@ -11,6 +11,7 @@
 #include <latch>
 #include <utility>
 
+#include "base/alternate_stack.h"
 #include "server/memory.h"
 #include "server/persistence.h"
 #include "server/server.h"
@@ -66,6 +67,7 @@ EventLoop::~EventLoop() {
 void EventLoop::Start() {
   std::latch begun(1);
   thread_ = std::thread([this, &begun] {
+    const base::AlternateStack stack;
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
     // What the allocator keeps for the thread is not to be counted as that of its first keys.
     WarmAllocator();

@@ -13,6 +13,7 @@
 #include <future>
 #include <utility>
 
+#include "base/alternate_stack.h"
 #include "base/version.h"
 #include "engine/aging.h"
 
@@ -67,6 +68,7 @@ void Persistence::Start(std::function<void()> loaded) {
   stop_writes_.store(settings.stop_writes_on_bgsave_error && !settings.save_rules.empty());
   figures_.activity = Activity::kLoad;
   thread_ = std::thread([this] {
+    const base::AlternateStack stack;
     pthread_setname_np(pthread_self(), "sava-keeper");
     Run();
   });

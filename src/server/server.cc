@@ -11,11 +11,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 #include "base/page_pool.h"
 #include "engine/engine_context.h"
+#include "server/crash_report.h"
 #include "server/families.h"
+#include "server/info.h"
 #include "server/loops.h"
 #include "server/persistence.h"
 #include "server/proc_title.h"
@@ -38,6 +41,9 @@ constexpr char kLoaded = 127;  // by the keeper
 // How often free pages are given back, and of how many regions at once: some 100 us each.
 constexpr unsigned kTicksPerTrim = 5;
 constexpr int kRegionsPerTrim = 16;
+
+// How often INFO is kept for a crash report.
+constexpr unsigned kTicksPerInfo = 10;
 
 // Written by signal handlers; the read end is Wait's.
 std::atomic<int> signal_pipe{-1};
@@ -92,7 +98,11 @@ Server& Server::Of(commands::Context& context) {
 }
 
 Server::Server(std::unique_ptr<Config> config)
-    : config_(std::move(config)), run_id_(RandomHex(40)) {
+    : config_(std::move(config)),
+      run_id_(RandomHex(40)),
+      log_path_(config_->settings().logfile.empty()
+                    ? std::string()
+                    : std::filesystem::absolute(config_->settings().logfile).string()) {
   for (const auto family : commands::AllFamilies()) table_.Add(family);
   table_.Add(engine::TransactionCommands());
   table_.Add(engine::PubSubCommands());
@@ -182,6 +192,10 @@ void Server::ApplyHooks() {
       {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled",
        "dir", "dbfilename"},
       [this](const engine::Settings& now) { return persistence_->SettingsChanged(now); });
+  config_->OnChange({"crash-log-enabled"}, [this](const engine::Settings& now) {
+    now.crash_log_enabled ? InstallCrashReport(log_path_) : RemoveCrashReport();
+    return base::Status();
+  });
   config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
     static constexpr spdlog::level::level_enum kLevels[] = {
         spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
@@ -264,6 +278,7 @@ base::Status Server::Open() {
   }
   signal_pipe.store(shutdown_pipe_[1]);
   InstallSignals();
+  if (settings.crash_log_enabled) InstallCrashReport(log_path_);
   ApplyHooks();
   ShowTitle(config_->settings());
   // What there is one of for all hashes is not to be counted as that of the first.
@@ -504,6 +519,9 @@ void Server::Tick() {
     blend(rates_.output_bytes, rate(sample.output, last_sample_.output));
   }
   last_sample_ = sample;
+  if (kCrashReports && ticks_ % kTicksPerInfo == 1 && engine_->settings().crash_log_enabled) {
+    KeepInfoForCrash(InfoText(*this, *engine_->lanes()[0], {}));
+  }
   persistence_->Tick();
 }
 

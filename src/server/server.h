@@ -173,6 +173,7 @@ class Server final : public engine::Host {
   std::string run_id_;
   std::string executable_;
   std::string program_;
+  const std::string log_path_;  // absolute; empty: standard output
   std::atomic<size_t> client_count_{0};
   OomScore oom_score_;
   std::atomic<size_t> peak_memory_{0};

@@ -1,11 +1,13 @@
 """Start, configuration file, refusals, signals, SHUTDOWN and exit codes."""
 
+import contextlib
 import os
 import re
+import resource
 import signal
 
 import resp
-from harness import READY, Server, check, eq, free_port, test, until
+from harness import READY, Server, Skip, check, eq, free_port, test, until
 
 
 def config_file(context, text):
@@ -350,3 +352,105 @@ def threads_setting(context):
         eq(server.call("CONFIG", "GET", "threads"), [b"threads", str(count).encode()])
         clients = [context.client(server) for _ in range(8)]
         check(all(client.call("PING") == resp.PONG for client in clients), "PING")
+
+
+def crashing(context, *options):
+    """A server that is to crash: not started yet, and it leaves no core behind."""
+    context.sava_only("the report is Sava's")
+    with open(context.options.server, "rb") as file:
+        code = file.read()
+    if b"__asan_init" in code or b"__tsan_init" in code:
+        raise Skip("sanitizers report crashes by themselves")
+    server = Server(context.options.server, options, context.options.threads)
+    context.at_end(server.remove_files)
+    context.at_end(server.stop)
+    return server
+
+
+def without_core(server):
+    resource.prlimit(server.process.pid, resource.RLIMIT_CORE, (0, 0))
+    return server
+
+
+def segfault(context, server):
+    client = context.client(server)
+    client.send("DEBUG", "SEGFAULT")
+    eq(client.read_to_end(), b"")
+    eq(server.wait_exit(), -signal.SIGSEGV, "exit code")
+
+
+def sections(log):
+    """The parts of the crash report, by the first words of their headings."""
+    _, begins, report = log.decode().partition("=== CRASH REPORT BEGINS ===")
+    check(begins, "no report: " + log.decode()[-500:])
+    report, ends, _ = report.partition("=== CRASH REPORT ENDS ===")
+    check(ends, "the report has no end: " + report)
+    return {part.split()[0]: part for part in report.split("\n--- ")}
+
+
+@test()
+def crash_report(context):
+    server = without_core(crashing(context).start())
+    segfault(context, server)
+    found = sections(server.log())
+    check("signal 11 (SIGSEGV)" in found["Sava"], found["Sava"])
+    check(re.search(r"0x[0-9a-f]{16}", found["Registers"]), found["Registers"])
+    check("Segfault" in found["Stack"] and "CallHandler" in found["Stack"], found["Stack"])
+    check("argv[0] DEBUG\nargv[1] SEGFAULT" in found["Running"], found["Running"])
+    check("redis_version:7" in found["INFO,"], found["INFO,"])
+    check("# Keyspace" in found["INFO,"], "not all of INFO: " + found["INFO,"])
+
+
+@test()
+def crash_report_of_a_signal_that_was_sent(context):
+    """Into the log file, whose name is relative to where the server was started."""
+    data = os.path.join(context.temp_dir(), "data")
+    server = crashing(context, "--dir", data, "--logfile", "own.log")
+    server.log_path = os.path.join(server.dir, "own.log")
+    server.port = free_port()
+    server.spawn(server.command_line(server.port))
+    until(lambda: READY in server.log(), what="the start")
+    without_core(server).process.send_signal(signal.SIGABRT)
+    eq(server.wait_exit(), -signal.SIGABRT, "exit code")
+    found = sections(server.log())
+    check("signal 6 (SIGABRT)" in found["Sava"], found["Sava"])
+    check("Sent by pid %d," % os.getpid() in found["Sava"], found["Sava"])
+    check("none on this thread" in found["Running"], found["Running"])
+
+
+@test()
+def crash_log_enabled(context):
+    for option, setting, reported in (
+        ("no", None, False),
+        ("yes", "no", False),
+        ("no", "yes", True),
+    ):
+        server = without_core(crashing(context, "--crash-log-enabled", option).start())
+        if setting:
+            eq(server.call("CONFIG", "SET", "crash-log-enabled", setting), resp.OK)
+        segfault(context, server)
+        eq(b"CRASH REPORT" in server.log(), reported, "%s, then %s" % (option, setting))
+
+
+@test()
+def crash_report_that_cannot_be_written(context):
+    """An alarm ends the process all the same, by the signal it had."""
+    log = os.path.join(context.temp_dir(), "log")
+    os.mkfifo(log)
+    pipe = os.open(log, os.O_RDWR | os.O_NONBLOCK)
+    context.at_end(os.close, pipe)
+    server = crashing(context, "--logfile", log)
+    server.port = free_port()
+    server.spawn(server.command_line(server.port))
+    seen = bytearray()
+
+    def ready():
+        with contextlib.suppress(BlockingIOError):
+            seen.extend(os.read(pipe, 65536))
+        return READY in seen
+
+    until(ready, what="the start")
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(pipe, b"x" * 4096)
+    segfault(context, without_core(server))

@@ -227,6 +227,7 @@ std::unique_ptr<Database> MakeMariadb(const std::string& address, std::string* e
     parts.host.resize(colon);
   }
   if (parts.name.empty() || parts.user.empty()) return nullptr;
+  error->clear();
   mysql_library_init(0, nullptr, nullptr);
   return std::make_unique<MariadbDatabase>(std::move(parts));
 }

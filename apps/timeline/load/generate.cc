@@ -191,7 +191,7 @@ class Generator {
   void Transpose() {
     auto users = static_cast<std::size_t>(size_.users);
     starts_.assign(users + 2, 0);
-    Progress progress("follows", 2 * size_.users, 0);
+    Progress progress("follows", (layout_ == Layout::kDocument ? 2 : 1) * size_.users, 0);
     for (Id id = 1; id <= size_.users; ++id) {
       for (auto other : network_.Following(id)) ++starts_[static_cast<std::size_t>(other) + 1];
       progress.Add(1);

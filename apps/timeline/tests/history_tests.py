@@ -3,7 +3,7 @@
 import random
 import signal
 
-from harness import World, equal
+from harness import Skip, World, equal, wait_until
 
 
 class Model:
@@ -27,7 +27,11 @@ def play(options, steps, database="sqlite", layout="indexed", feed_length=6):
         root = world.administrator()
         people = [root] + [world.person(f"p{i}") for i in range(4)]
         model = Model()
-        world.settings(root, frontPage=4)
+        if database == "mariadb":
+            world.application.run("settings", "--front-page", 4)
+            wait_until(lambda: root.get("/admin").json()["frontPage"] == 4, "settings of another process are not read")
+        else:
+            world.settings(root, frontPage=4)
         store_up = True
 
         def look(person):
@@ -89,6 +93,5 @@ def test_random_history_document_layout(options):
 
 def test_random_history_mariadb(options):
     if options.no_mariadb:
-        from harness import Skip
         raise Skip("--no-mariadb")
     play(options, 300, database="mariadb", layout=random.Random(options.seed).choice(["indexed", "document"]))

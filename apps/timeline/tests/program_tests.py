@@ -89,7 +89,7 @@ def test_generate_from_a_dump(options):
         user = demo.get("/users/2").json()["user"]
         equal((user["displayName"], user["about"], user["following"]), ("Né1 & co", "hi", 3), "a user")
         mine = demo.get("/users/2").json()["posts"]["posts"]
-        equal([post["title"] for post in mine], ['Q21 "x"', 'Q11 "x"', 'Q1 "x"', 'Q31 "x"'], "posts by time")
+        equal([post["title"] for post in mine], ['Q21 "x"', 'Q11 "x"', 'Q31 "x"', 'Q1 "x"'], "posts by time")
         equal(mine[0]["message"], "a < b", "the text of a post")
 
 

@@ -443,7 +443,7 @@ TEST_P(ServicesTest, FollowTwiceCountsOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, ServicesTest,
                          testing::Values(Layout::kDocument, Layout::kIndexed),
-                         [](const auto& info) { return std::string(NameOf(info.param)); });
+                         [](const auto& which) { return std::string(NameOf(which.param)); });
 
 TEST(TextTest, RefusesWhatIsNotText) {
   EXPECT_TRUE(IsCleanText("Čačak\n\t😀"));

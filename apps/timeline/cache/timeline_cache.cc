@@ -110,16 +110,15 @@ std::optional<std::int64_t> TimelineCache::Watch(StoreConnection& connection,
   return PositionOf(replies[1]);
 }
 
-bool TimelineCache::Execute(StoreConnection& connection, std::vector<Command> commands) {
+TimelineCache::Executed TimelineCache::Execute(StoreConnection& connection,
+                                               std::vector<Command> commands) {
   commands.insert(commands.begin(), {"MULTI"});
   commands.push_back({"EXEC"});
   std::vector<Reply> replies;
-  if (!connection.Run(commands, &replies)) return false;
+  if (!connection.Run(commands, &replies)) return Executed::kRefused;
   const auto& last = replies.back();
-  if (last.kind != Reply::Kind::kArray) return false;
-  bool ok = true;
-  for (const auto& reply : last.elements) ok = ok && !reply.is_error();
-  return ok;
+  if (last.is_nil()) return Executed::kOvertaken;
+  return last.kind == Reply::Kind::kArray ? Executed::kDone : Executed::kRefused;
 }
 
 bool TimelineCache::Purge(StoreConnection& connection, std::int64_t position) {

@@ -56,8 +56,10 @@ class TimelineCache {
   // holds nothing or another database's keys; null: it does not answer.
   std::optional<std::int64_t> Watch(StoreConnection& connection,
                                     const std::vector<std::string>& keys);
-  // Runs the commands as one transaction. False: nothing was done, or the store did not answer.
-  bool Execute(StoreConnection& connection, std::vector<Command> commands);
+  // Runs the commands as one transaction. A command that meets a key of another type changes
+  // nothing; such a key is no feed and no set for any reader, and the next fill replaces it.
+  enum class Executed { kDone, kOvertaken, kRefused };
+  Executed Execute(StoreConnection& connection, std::vector<Command> commands);
   // Ends what Watch began without changing anything.
   void Forget(StoreConnection& connection);
   Command SetPosition(std::int64_t position) const;

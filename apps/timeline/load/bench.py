@@ -111,6 +111,8 @@ def http(options, ground):
                 if cache == "on" and not cold:
                     command.append("--warm")
                 if options.jmeter and not cold:
+                    if cache == "on":
+                        lines_of(command + ["--threads", "1", "--rounds", "1"])  # fills the cache
                     found = [report.jmeter(options, ground, url, sessions, threads)]
                 else:
                     found = lines_of(command)

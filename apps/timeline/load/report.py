@@ -18,6 +18,7 @@ DOCUMENT = {
     ("off", 160): (4360.20, 5, 14121, 9253.90, 10915.65, 30.07),
     ("on", 160): (159.20, 5, 472, 312.90, 373.95, 867.99),
 }
+DEBIAN_JMETER = "/usr/share/jmeter"
 FIELDS = ("mean", "min", "max", "p90", "p95", "perSecond")
 
 
@@ -112,9 +113,15 @@ def figures(test, results, folder):
 
 def jmeter(options, ground, url, sessions, threads):
     """One row, measured by Apache JMeter with the plan beside this file."""
-    program = shutil.which("jmeter")
-    if not program:
-        raise SystemExit("jmeter is not installed (apt-get install jmeter)")
+    here = os.path.dirname(os.path.abspath(__file__))
+    if os.path.exists(f"{DEBIAN_JMETER}/bin/ApacheJMeter.jar"):
+        program = ["java", f"-Djmeter.home={DEBIAN_JMETER}", "-cp",
+                   f"{DEBIAN_JMETER}/bin/ApacheJMeter.jar:/usr/share/java/bsh.jar", "bsh.Interpreter",
+                   os.path.join(here, "start_jmeter.bsh")]
+    elif shutil.which("jmeter"):
+        program = ["jmeter"]
+    else:
+        raise SystemExit("jmeter is not installed (apt-get install jmeter jmeter-http)")
     tokens = os.path.join(ground.folder, "sessions.csv")
     with open(sessions) as source, open(tokens, "w") as target:
         for line in source:
@@ -123,11 +130,11 @@ def jmeter(options, ground, url, sessions, threads):
     if os.path.exists(log):
         os.remove(log)
     host, port = url.split("//")[1].split(":")
-    plan = os.path.join(os.path.dirname(os.path.abspath(__file__)), "front_page.jmx")
+    plan = os.path.join(here, "front_page.jmx")
     subprocess.run(
-        [program, "-n", "-t", plan, "-l", log, f"-Jhost={host}", f"-Jport={port}", f"-Jthreads={threads}",
-         f"-Jrounds={options.rounds}", f"-Jtokens={tokens}", "-Jjmeter.save.saveservice.output_format=csv",
-         "-Jjmeter.save.saveservice.print_field_names=true"],
+        program + ["-n", "-t", plan, "-l", log, f"-Jhost={host}", f"-Jport={port}", f"-Jthreads={threads}",
+                   f"-Jrounds={options.rounds}", f"-Jtokens={tokens}", "-Jjmeter.save.saveservice.output_format=csv",
+                   "-Jjmeter.save.saveservice.print_field_names=true"],
         check=True, stdout=subprocess.DEVNULL, cwd=ground.folder)
     with open(log) as file:
         rows = list(csv.DictReader(file))

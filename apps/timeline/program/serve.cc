@@ -87,7 +87,7 @@ int Serve(const std::vector<std::string>& words) {
   server.set_payload_max_length(kLargestBody);
   server.set_tcp_nodelay(true);
   server.set_keep_alive_max_count(1000000);
-  server.set_keep_alive_timeout(15);
+  server.set_keep_alive_timeout(5);
   int listening = -1;
   server.set_socket_options([&](socket_t socket) {
     int yes = 1;

@@ -69,8 +69,8 @@ Synchronizer::Step Synchronizer::CatchUpOnce(Connection& database, StoreConnecti
     if (!Translate(database, store, change, alone, &commands)) return Step::kFailed;
   }
   commands.push_back(cache_->SetPosition(changes.back().position));
-  if (!cache_->Execute(store, std::move(commands)) && !store.usable()) return Step::kFailed;
-  return Step::kAgain;
+  auto executed = cache_->Execute(store, std::move(commands));
+  return executed == TimelineCache::Executed::kRefused ? Step::kFailed : Step::kAgain;
 }
 
 bool Synchronizer::Translate(Connection& database, StoreConnection& store, const Change& change,
@@ -215,7 +215,8 @@ std::optional<std::vector<Id>> Synchronizer::Fill(const std::string& key, bool l
         } else {
           AppendReplaceSet(key, *ids, &commands);
         }
-        if (cache_->Execute(*store, std::move(commands))) return ids;
+        auto executed = cache_->Execute(*store, std::move(commands));
+        if (executed != TimelineCache::Executed::kOvertaken) return ids;
         continue;
       }
       cache_->Forget(*store);

@@ -218,3 +218,31 @@ def test_two_users_at_once(options):
             expected = [p["id"] for q in people for p in q.get(f"/users/{q.user}").json()["posts"]["posts"]]
             equal(person.ids(), sorted(expected, reverse=True)[:25], "the timeline in the end")
             equal(feed_of(world, person.user), sorted(expected, reverse=True), "the feed in the end")
+
+
+def test_a_store_without_room_makes_pages_slow_not_wrong(options):
+    with World(options.server, options.app) as world:
+        ann, bob = world.person("ann"), world.person("bob")
+        ann.follow(bob.user)
+        bob.say("b1")
+        equal(ann.titles(), ["b1"], "before")
+        world.store.ask("CONFIG", "SET", "maxmemory", "1")
+        for i in range(2, 4):
+            bob.say(f"b{i}")
+        equal(ann.titles(), ["b3", "b2", "b1"], "while the store refuses writes")
+        world.store.ask("CONFIG", "SET", "maxmemory", "0")
+        for _ in range(2):
+            equal(ann.titles(), ["b3", "b2", "b1"], "after there is room again")
+        equal(feed_of(world, ann.user), ann.ids(), "the feed")
+
+
+def test_a_key_of_another_type_is_replaced(options):
+    with World(options.server, options.app) as world:
+        ann = world.person("ann")
+        ann.say("a1")
+        ann.titles()
+        world.store.ask("SET", f"userFeed:{ann.user}", "x")
+        ann.say("a2")
+        for _ in range(2):
+            equal(ann.titles(), ["a2", "a1"], "the page")
+        equal(feed_of(world, ann.user), ann.ids(), "the feed")

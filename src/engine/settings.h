@@ -225,6 +225,7 @@ struct Settings : types::CollectionLimits {
   uint64_t auto_aof_rewrite_min_size = 64ULL << 20;
   bool aof_load_truncated = true;
   bool aof_use_rdb_preamble = true;
+  int64_t rdb_key_save_delay = 0;  // for tests: µs of sleep after each key; -N: 1 µs after one of N
   bool aof_timestamp_enabled = false;
 
   // How long collections stay packed is in the base; lists have one more.

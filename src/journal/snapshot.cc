@@ -1,8 +1,10 @@
 #include "journal/snapshot.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/prefetch.h"
@@ -338,6 +340,21 @@ void Snapshot::Select(CutWriter& out, int db) {
   }
 }
 
+// As Redis does for its tests. A snapshot that is given up does not go on sleeping.
+void Snapshot::Delay() {
+  using std::chrono::microseconds;
+  microseconds left(options_.key_delay_us);
+  if (left.count() < 0) {
+    const auto every = static_cast<uint64_t>(-options_.key_delay_us);
+    left = microseconds(keys_done() % every == 0 ? 1 : 0);
+  }
+  while (left.count() > 0 && !aborted()) {
+    const microseconds part = std::min(left, microseconds(10000));
+    std::this_thread::sleep_for(part);
+    left -= part;
+  }
+}
+
 void Snapshot::WriteImages(CutWriter& out, Images& images) {
   uint64_t keys = 0;
   images.ForEach([&](const Images::Header& header, const Entry* entry, std::string_view value) {
@@ -357,6 +374,9 @@ void Snapshot::WriteImages(CutWriter& out, Images& images) {
       }
     }
     Images::Release(entry);
+    if (options_.key_delay_us == 0) return;
+    keys_done_.fetch_add(std::exchange(keys, 0), std::memory_order_relaxed);
+    Delay();
   });
   keys_done_.fetch_add(keys, std::memory_order_relaxed);
   images.Clear();
@@ -419,6 +439,7 @@ void Snapshot::DrainLarge(CutWriter& out, bool exclusive) {
     }
     WriteLarge(out, *large, exclusive);
     keys_done_.fetch_add(1, std::memory_order_relaxed);
+    if (options_.key_delay_us != 0) Delay();
   }
 }
 

@@ -40,6 +40,7 @@ class Snapshot {
     // What is said of a key's age, as Redis does with the policies that use it.
     enum class Ages : uint8_t { kNone, kIdle, kFrequency } ages = Ages::kNone;
     uint32_t lru_clock = 0;
+    int64_t key_delay_us = 0;     // rdb-key-save-delay
     bool self_contained = false;  // values do not refer to the member dictionary
   };
 
@@ -112,6 +113,7 @@ class Snapshot {
   void WriteLarge(CutWriter& out, Large& large, bool exclusive);
   void WriteImages(CutWriter& out, Images& images);
   void Select(CutWriter& out, int db);
+  void Delay();
   Tables Finish();
 
   keyspace::Keyspace* const keyspace_;

@@ -388,7 +388,7 @@ constexpr Setting kRows[] = {
     Bool("rdbchecksum", In<&S::rdbchecksum>()).With(kImmutable),
     Bool("rdb-del-sync-files", Kept("no")),
     Bool("rdb-save-incremental-fsync", Kept("yes")),
-    Number("rdb-key-save-delay", kIntMin, kIntMax, Kept("0")).With(kHidden),
+    Number("rdb-key-save-delay", kIntMin, kIntMax, In<&S::rdb_key_save_delay>()).With(kHidden),
     Number("key-load-delay", kIntMin, kIntMax, Kept("0")).With(kHidden),
     Number("loading-process-events-interval-bytes", 1024, kIntMax, Kept("2097152")).With(kHidden),
     Memory("save-max-rate", 0, kLongMax, In<&S::save_max_rate>()),

@@ -13,6 +13,13 @@ using Activity = Persistence::Activity;
 
 std::string_view OkOr(bool good) { return good ? "ok" : "err"; }
 
+uint64_t TotalKeys(Writer& out) {
+  keyspace::Keyspace& keyspace = out.engine.keyspace();
+  uint64_t total = 0;
+  for (int db = 0; db < keyspace.databases(); ++db) total += keyspace.Size(db);
+  return total;
+}
+
 void LoadingFields(Writer& out, const Persistence& persistence) {
   if (!persistence.loading()) return;
   const Persistence::LoadFigures figures = persistence.load_figures();
@@ -74,8 +81,14 @@ void PersistenceSection(Writer& out) {
   const Persistence::Figures figures = persistence.figures();
   const journal::Snapshot& snapshot = out.engine.snapshot();
   const bool active = snapshot.active();
-  const uint64_t total = active ? snapshot.keys_total() : 0;
-  const uint64_t done = active ? snapshot.keys_done() : 0;
+  uint64_t total = 0;
+  uint64_t done = 0;
+  if (figures.activity == Activity::kBgsave || figures.activity == Activity::kSave ||
+      figures.activity == Activity::kRewrite) {
+    // Before its cut a save is going to have the keys of now.
+    total = figures.cut_made ? snapshot.keys_total() : TotalKeys(out);
+    done = figures.cut_made ? snapshot.keys_done() : 0;
+  }
   out.Field("loading", persistence.loading() ? 1 : 0);
   out.Field("async_loading", 0);
   out.Field("current_cow_peak", active ? snapshot.peak_bytes() : 0);

@@ -124,6 +124,7 @@ void Persistence::Run() {
     }
     figures_.activity = job.activity;
     figures_.activity_since_s = NowSeconds();
+    figures_.cut_made = false;
     lock.unlock();
     std::string reply = job.work();
     lock.lock();
@@ -154,6 +155,7 @@ void Persistence::StartLocked(Activity activity) {
       activity == Activity::kBgsave ? figures_.save_scheduled : figures_.rewrite_scheduled;
   scheduled = false;
   figures_.saving_after_flush = false;
+  figures_.cut_made = false;
   jobs_.push_back(JobOf(activity));
   wake_.notify_all();
 }
@@ -350,7 +352,12 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   flushed_.store(false);
   journal::Snapshot::Options options = SnapshotOptions(cut.settings, now_ms, for_log);
   options.self_contained = commands;
+  options.key_delay_us = cut.settings.rdb_key_save_delay;
   engine_.snapshot().Begin(options);
+  {
+    std::lock_guard lock(mutex_);
+    figures_.cut_made = true;
+  }
   // Whoever wanted it to end may have asked before it began.
   if (giving_up_.load()) GiveUp();
   return cut;

@@ -49,6 +49,7 @@ class Persistence {
   struct Figures {
     Activity activity = Activity::kNone;
     int64_t activity_since_s = 0;
+    bool cut_made = false;  // what is under way has its snapshot: its number of keys is known
     bool save_scheduled = false;
     bool save_after_flush = false;    // FLUSHALL wants one, or it is under way
     bool saving_after_flush = false;  // what is under way is that, and nobody else asked for it

@@ -16,7 +16,7 @@ from durability import (
     CHECK_AOF, CHECK_RDB, background_save, contents, durable, increments, log_base, log_files,
     passes, persistence, rewrite, same_contents, wait_idle,
 )
-from harness import SLOW, Skip, check, eq, test, until
+from harness import SLOW, Skip, check, eq, parse_info, test, until
 
 YEAR_2100_MS = 4102444800000
 NO_SAVE = ("--save", "")
@@ -175,6 +175,35 @@ def flushall_without_save_rules_saves_nothing(context):
         eq(server.call("FLUSHALL"), resp.OK)
         eq(server.info_field("rdb_saves"), "0", server.name)
         check(not os.path.exists(server.path("dump.rdb")), server.name)
+
+
+@test()
+def figures_of_a_save_under_way(context):
+    """The keys of a save are known as soon as it is asked for; rdb-key-save-delay makes it slow."""
+    keys = 100
+    for server in both(context, *NO_LOG, *NO_SAVE):
+        with server.client() as client:
+            eq(client.call("DEBUG", "POPULATE", keys), resp.OK)
+            eq(client.call("CONFIG", "SET", "rdb-key-save-delay", "200000"), resp.OK)
+            info = client.pipeline([("BGSAVE",), ("INFO", "persistence")])[1]
+            fields = parse_info(info)["Persistence"]
+            eq(fields["rdb_bgsave_in_progress"], "1", server.name)
+            eq(fields["current_save_keys_total"], str(keys), server.name)
+            until(
+                lambda: 0 < int(server.info_field("current_save_keys_processed")) < keys,
+                what="the first keys",
+            )
+            client.call("SET", "another", "1")
+            eq(server.info_field("current_save_keys_total"), str(keys), server.name)
+            client.call("FLUSHALL")  # gives it up, whatever it waits for
+            until(
+                lambda: server.info_field("rdb_bgsave_in_progress") == "0", 5, "the save's end"
+            )
+            eq(server.info_field("current_save_keys_total"), "0", server.name)
+            for delay in ("0", "-100"):
+                client.call("DEBUG", "POPULATE", keys)
+                eq(client.call("CONFIG", "SET", "rdb-key-save-delay", delay), resp.OK)
+                background_save(server)
 
 
 @test()

@@ -232,6 +232,8 @@ class Context {
   // Whether Redis would keep small numbers once for all keys: not while a policy needs the age of
   // each.
   virtual bool shares_numbers() const = 0;
+  // A line for the server's log.
+  virtual void Warn(const std::string& text) { static_cast<void>(text); }
   // DEBUG SET-SKIP-CHECKSUM-VALIDATION.
   virtual bool skips_checksums() const { return false; }
   // Whether a deletion shall free in the background (lazyfree-lazy-user-del and the like).

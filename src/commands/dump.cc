@@ -1,7 +1,10 @@
 // DUMP and RESTORE: a value as bytes that any Redis understands (docs/formats/dump.md).
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 
+#include "base/text.h"
 #include "commands/keys.h"
 #include "types/save.h"
 #include "types/type_registry.h"
@@ -69,20 +72,31 @@ struct Restored {
   std::string_view string;
 };
 
-// False when the bytes are no value of a type that is known here.
+// As much of a key as the log shows.
+constexpr size_t kShownKey = 100;
+
+void WarnRefused(Context& context, std::string_view what) {
+  context.Warn(fmt::format("RESTORE of key {} is refused: {}",
+                           base::Quoted(context.arg(1).substr(0, kShownKey)), what));
+}
+
+// False when the bytes are no value of a type that is known here; the log then says why.
 bool Load(Context& context, std::string_view body, Restored* restored) {
   types::Reader in(body);
   in.set_limits(context.collection_limits());
   const uint8_t type = in.Byte();
-  if (!in.ok()) return false;
-  if (type == types::kRdbString) {
-    restored->string = in.StringView(&restored->scratch);
-    return in.ok();
-  }
   const types::TypeRegistry* known = context.type_registry();
-  if (known == nullptr) return false;
-  restored->object = known->Load(type, in);
-  return restored->object != nullptr;
+  if (in.ok() && type == types::kRdbString) {
+    restored->string = in.StringView(&restored->scratch);
+  } else if (in.ok() && known != nullptr) {
+    restored->object = known->Load(type, in);
+  } else {
+    in.Fail();
+  }
+  if (in.ok()) return true;
+  WarnRefused(context, fmt::format("at byte {}: integrity check failed for a value of RDB type {}: {}",
+                                   in.failed_at(), type, in.failed_check()));
+  return false;
 }
 
 // The moment at which a TTL that counts from now runs out. Beyond all times the sum is negative: in
@@ -111,8 +125,11 @@ void Restore(Context& context) {
   if (!context.IntArg(2, &ttl)) return;
   if (ttl < 0) return context.Error("ERR Invalid TTL value, must be >= 0");
   std::string_view body;
-  if (!types::OpenDump(payload, &body, !context.skips_checksums()))
+  std::string fault;
+  if (!types::OpenDump(payload, &body, !context.skips_checksums(), &fault)) {
+    WarnRefused(context, fault);
     return context.Error(errors::kBadPayload);
+  }
   Restored restored;
   if (!Load(context, body, &restored)) return context.Error(errors::kBadData);
 

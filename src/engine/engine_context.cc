@@ -1,5 +1,7 @@
 #include "engine/engine_context.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -877,6 +879,8 @@ int64_t EngineContext::max_string_size() const {
 const types::CollectionLimits& EngineContext::collection_limits() const {
   return *engine_.settings_;
 }
+void EngineContext::Warn(const std::string& text) { spdlog::warn("{}", text); }
+
 bool EngineContext::skips_checksums() const {
   return engine_.skip_checksums().load(std::memory_order_relaxed);
 }

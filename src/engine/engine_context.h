@@ -127,6 +127,7 @@ class EngineContext final : public commands::Context {
   int64_t max_string_size() const override;
   const types::CollectionLimits& collection_limits() const override;
   bool shares_numbers() const override;
+  void Warn(const std::string& text) override;
   bool skips_checksums() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;

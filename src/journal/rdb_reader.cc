@@ -20,13 +20,15 @@ constexpr size_t kChecksumStep = 256 * 1024;
 // As much of a key as an error shows.
 constexpr size_t kShownKey = 100;
 
-std::string Damaged(std::string_view key, uint8_t rdb_type) {
+// `in` has failed, and read the value from `begin` on.
+std::string Damaged(std::string_view key, uint8_t rdb_type, const types::Reader& in, size_t begin) {
+  const std::string check = fmt::format("integrity check failed {} bytes into it: {}",
+                                        in.failed_at() - begin, in.failed_check());
   if (rdb_type == types::kRdbString) {
-    return fmt::format("key {}: its string is damaged or cut off", ShownKey(key));
+    return fmt::format("key {}: its string is damaged or cut off: {}", ShownKey(key), check);
   }
-  return fmt::format(
-      "key {}: its value of RDB type {} ({}) is damaged or cut off: integrity check failed",
-      ShownKey(key), rdb_type, RdbTypeName(rdb_type));
+  return fmt::format("key {}: its value of RDB type {} ({}) is damaged or cut off: {}",
+                     ShownKey(key), rdb_type, RdbTypeName(rdb_type), check);
 }
 
 class RdbFile {
@@ -227,7 +229,8 @@ bool RdbFile::KeyAndValue(uint8_t rdb_type) {
       read = UndecodedValue(rdb_type);
     } else {
       const std::string_view value = in_.StringView(&scratch_);
-      read = in_.ok() ? Accepted(sink_.String(key_, value)) : Fail(Damaged(key_.key, rdb_type));
+      read = in_.ok() ? Accepted(sink_.String(key_, value))
+                      : Fail(Damaged(key_.key, rdb_type, in_, begun_));
     }
   } else {
     read = rdb_type == types::kRdbModule ? ModuleValue() : ObjectValue(rdb_type);
@@ -253,7 +256,7 @@ bool RdbFile::ModuleValue() {
 
 bool RdbFile::ObjectValue(uint8_t rdb_type) {
   std::unique_ptr<types::Object> object = types_.Load(rdb_type, in_);
-  if (object == nullptr) return Fail(Damaged(key_.key, rdb_type));
+  if (object == nullptr) return Fail(Damaged(key_.key, rdb_type, in_, begun_));
   return Accepted(sink_.Object(key_, std::move(object)));
 }
 
@@ -265,7 +268,7 @@ bool RdbFile::UndecodedValue(uint8_t rdb_type) {
     in_.Length();
     in_.SkipModule();
   }
-  if (!in_.ok()) return Fail(Damaged(key_.key, rdb_type));
+  if (!in_.ok()) return Fail(Damaged(key_.key, rdb_type, in_, begun_));
   return Accepted(sink_.Undecoded(key_, rdb_type, file_.substr(begun_, position() - begun_), begun_,
                                   has_dictionary_ ? &dictionary_ : nullptr));
 }
@@ -325,7 +328,7 @@ base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string
                                                std::string* scratch) {
   types::Reader in(bytes);
   const std::string_view text = in.StringView(scratch);
-  if (!in.ok()) return base::Error{Damaged(key, types::kRdbString)};
+  if (!in.ok()) return base::Error{Damaged(key, types::kRdbString, in, 0)};
   return text;
 }
 
@@ -335,7 +338,8 @@ base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(
   types::Reader in(bytes);
   in.set_dictionary(dictionary);
   std::unique_ptr<types::Object> object = types.Load(rdb_type, in);
-  if (object == nullptr || in.remaining() != 0) return base::Error{Damaged(key, rdb_type)};
+  if (in.remaining() != 0) in.Fail("the end of the value");
+  if (!in.ok()) return base::Error{Damaged(key, rdb_type, in, 0)};
   return object;
 }
 

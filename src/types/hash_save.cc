@@ -126,7 +126,8 @@ bool Hash::LoadFields(Reader& in) {
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view field = in.StringView(&field_scratch);
     const std::string_view value = in.StringView(&value_scratch);
-    if (!in.ok() || !LoadPair(field, value, in.limits())) return false;
+    if (!in.ok()) return false;
+    if (!LoadPair(field, value, in.limits())) return in.Fail("no field of a hash twice");
   }
   return in.ok();
 }
@@ -134,7 +135,7 @@ bool Hash::LoadFields(Reader& in) {
 bool Hash::LoadTimedFields(Reader& in, bool relative) {
   const auto earliest = relative ? static_cast<int64_t>(in.Fixed64()) : 0;
   const uint64_t count = in.Count(3);
-  if (earliest < 0 || earliest > kMaxExpiry * 4) return false;
+  if (earliest < 0 || earliest > kMaxExpiry * 4) return in.Fail("the time of a field");
   Expect(count, 0, in.limits());
   std::string field_scratch;
   std::string value_scratch;
@@ -142,9 +143,11 @@ bool Hash::LoadTimedFields(Reader& in, bool relative) {
     const uint64_t time = in.Length();
     const std::string_view field = in.StringView(&field_scratch);
     const std::string_view value = in.StringView(&value_scratch);
-    if (!in.ok() || time > static_cast<uint64_t>(kMaxExpiry) * 4 + 1) return false;
+    if (!in.ok()) return false;
+    if (time > static_cast<uint64_t>(kMaxExpiry) * 4 + 1) return in.Fail("the time of a field");
     const int64_t at = static_cast<int64_t>(time) + (relative ? earliest - 1 : 0);
-    if (at > kMaxExpiry * 4 || !LoadPair(field, value, in.limits())) return false;
+    if (at > kMaxExpiry * 4) return in.Fail("the time of a field");
+    if (!LoadPair(field, value, in.limits())) return in.Fail("no field of a hash twice");
     // A listpack has 0 for none.
     if (time != 0) SetExpiry(field, std::max<int64_t>(at, 1));
   }
@@ -216,13 +219,13 @@ std::unique_ptr<Object> Hash::Load(uint8_t rdb_type, Reader& in) {
       break;
     case kRdbTimedListpack:
       in.Fixed64();
-      read = hash->LoadPacked(rdb_type, in);
+      read = hash->LoadPacked(rdb_type, in) || in.Fail("the listpack of a hash");
       break;
     default:
-      read = hash->LoadPacked(rdb_type, in);
+      read = hash->LoadPacked(rdb_type, in) || in.Fail("the listpack, ziplist or zipmap of a hash");
   }
   if (!read || hash->size() == 0) {
-    in.Fail();
+    in.Fail("a hash has fields");
     return nullptr;
   }
   return hash;

@@ -137,10 +137,14 @@ std::unique_ptr<Object> List::Load(uint8_t rdb_type, Reader& in) {
   uint64_t nodes = 0;  // that had elements
   for (uint64_t i = 0; i < parts; ++i) {
     const size_t before = list->size();
-    if (!list->LoadNode(rdb_type, in)) return nullptr;
+    if (!list->LoadNode(rdb_type, in)) {
+      in.Fail("the listpack or ziplist of a list");
+      return nullptr;
+    }
     if (list->size() > before) ++nodes;
   }
-  if (!in.ok() || list->size() == 0) return nullptr;
+  if (list->size() == 0) in.Fail("a list has elements");
+  if (!in.ok()) return nullptr;
   // Elements one by one are packed as they come.
   if (rdb_type == kRdbList) nodes = list->piece_count_;
   list->FitLoaded(in.limits().list_max_listpack_size, nodes);

@@ -1,5 +1,6 @@
 #include "types/save.h"
 
+#include <fmt/format.h>
 #include <liblzf/lzf.h>
 
 #include <bit>
@@ -191,7 +192,7 @@ void Writer::ModuleEnd() { Opcode(ModuleOpcode::kEnd); }
 
 std::string_view Reader::Raw(size_t size) {
   if (size > rest_.size()) {
-    Fail();
+    Fail("the bytes end early");
     return {};
   }
   const std::string_view bytes = rest_.substr(0, size);
@@ -215,7 +216,7 @@ uint64_t Reader::LengthOrKind(bool* encoded) {
     case 2:
       if (first == kLength32) return __builtin_bswap32(Fixed32());
       if (first == kLength64) return __builtin_bswap64(Fixed64());
-      Fail();
+      Fail("the form of a length");
       return 0;
     default:
       *encoded = true;
@@ -226,13 +227,13 @@ uint64_t Reader::LengthOrKind(bool* encoded) {
 uint64_t Reader::Length() {
   bool encoded = false;
   const uint64_t length = LengthOrKind(&encoded);
-  if (encoded) Fail();
+  if (encoded) Fail("a length where an encoded string stands");
   return ok_ ? length : 0;
 }
 
 uint64_t Reader::Count(size_t least_bytes) {
   const uint64_t count = Length();
-  if (count > rest_.size() / least_bytes) Fail();
+  if (count > rest_.size() / least_bytes) Fail("as many elements as are stated");
   return ok_ ? count : 0;
 }
 
@@ -242,14 +243,14 @@ std::string_view Reader::Decompressed(std::string* scratch) {
   const std::string_view packed = Raw(packed_size);
   if (!ok_ || size == 0 || size > UINT32_MAX || packed.size() > UINT32_MAX ||
       size > packed.size() * kLzfMostGrowth) {
-    Fail();
+    Fail("the sizes of a compressed string");
     return {};
   }
   scratch->resize(size);
   const unsigned made = lzf_decompress(packed.data(), static_cast<unsigned>(packed.size()),
                                        scratch->data(), static_cast<unsigned>(size));
   if (made != size) {
-    Fail();
+    Fail("a compressed string");
     return {};
   }
   return *scratch;
@@ -274,7 +275,7 @@ std::string_view Reader::StringView(std::string* scratch) {
     case kLzf:
       return Decompressed(scratch);
     default:
-      Fail();
+      Fail("the form of a string");
   }
   if (!ok_) return {};
   *scratch = base::IntText(number);
@@ -296,7 +297,7 @@ void Reader::SkipString() {
         Length();
         break;
       default:
-        Fail();
+        Fail("the form of a string");
     }
   }
   Raw(size);
@@ -309,7 +310,7 @@ std::string Reader::String() {
 }
 
 bool Reader::Expect(ModuleOpcode opcode) {
-  if (Length() != static_cast<uint64_t>(opcode)) Fail();
+  if (Length() != static_cast<uint64_t>(opcode)) Fail("the kind of a module's item");
   return ok_;
 }
 
@@ -350,7 +351,7 @@ void Reader::SkipModule() {
         SkipString();
         break;
       default:
-        Fail();
+        Fail("the kind of a module's item");
     }
   }
 }
@@ -365,12 +366,24 @@ void SealDump(std::string* body) {
   body->append(BytesOf(crc));
 }
 
-bool OpenDump(std::string_view payload, std::string_view* body, bool verify) {
-  if (payload.size() < kFooter) return false;
+bool OpenDump(std::string_view payload, std::string_view* body, bool verify, std::string* fault) {
+  const auto fail = [&](std::string text) {
+    if (fault != nullptr) *fault = std::move(text);
+    return false;
+  };
+  if (payload.size() < kFooter) {
+    return fail(fmt::format("{} bytes are less than version and checksum", payload.size()));
+  }
   const size_t size = payload.size() - kFooter;
-  if (NumberFrom<uint16_t>(payload.substr(size, 2)) > kRdbNewestVersion) return false;
+  const auto version = NumberFrom<uint16_t>(payload.substr(size, 2));
+  if (version > kRdbNewestVersion) {
+    return fail(fmt::format("at byte {}: RDB version {} is newer than {}", size, version,
+                            kRdbNewestVersion));
+  }
   const auto crc = NumberFrom<uint64_t>(payload.substr(size + 2));
-  if (verify && crc != base::Crc64(0, payload.substr(0, size + 2))) return false;
+  if (verify && crc != base::Crc64(0, payload.substr(0, size + 2))) {
+    return fail(fmt::format("at byte {}: the checksum is wrong", size + 2));
+  }
   *body = payload.substr(0, size);
   return true;
 }

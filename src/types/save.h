@@ -108,14 +108,23 @@ class Writer {
 class Reader {
  public:
   // The bytes must outlive the reader and the views it gives.
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  explicit Reader(std::string_view bytes) : rest_(bytes), size_(bytes.size()) {}
 
   bool ok() const { return ok_; }
-  // For a caller who finds that what was read makes no sense.
-  void Fail() {
+  // For a caller who finds that what was read makes no sense; `check` says what, and is a constant.
+  // Only the first failure counts. Always false.
+  bool Fail(std::string_view check = "the whole value") {
+    if (ok_) {
+      failed_check_ = check;
+      failed_at_ = size_ - rest_.size();
+    }
     ok_ = false;
     rest_ = {};
+    return false;
   }
+  // After a failure: the check that failed, and how far the reading had come, in bytes.
+  std::string_view failed_check() const { return failed_check_; }
+  size_t failed_at() const { return failed_at_; }
   size_t remaining() const { return rest_.size(); }
 
   // The file's member dictionary, when it has one.
@@ -159,6 +168,9 @@ class Reader {
   std::string_view Decompressed(std::string* scratch);
 
   std::string_view rest_;
+  size_t size_;  // of all bytes
+  size_t failed_at_ = 0;
+  std::string_view failed_check_;
   const SavedDictionary* dictionary_ = nullptr;
   const CollectionLimits* limits_ = &kDefaultCollectionLimits;
   bool ok_ = true;
@@ -167,7 +179,8 @@ class Reader {
 // A DUMP payload is a type byte and a value, sealed with version and checksum.
 void SealDump(std::string* body);
 // The type byte and the value; false when the payload is newer than we know or damaged. `verify`:
-// whether the checksum is compared.
-bool OpenDump(std::string_view payload, std::string_view* body, bool verify = true);
+// whether the checksum is compared. *fault says what is wrong, and where.
+bool OpenDump(std::string_view payload, std::string_view* body, bool verify = true,
+              std::string* fault = nullptr);
 
 }  // namespace sava::types

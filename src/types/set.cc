@@ -392,7 +392,8 @@ bool Set::LoadMembers(Set* set, Reader& in) {
   std::string scratch;
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     const std::string_view member = in.StringView(&scratch);
-    if (!in.ok() || !set->Add(member, in.limits())) return false;
+    if (!in.ok()) return false;
+    if (!set->Add(member, in.limits())) return in.Fail("no member of a set twice");
   }
   return in.ok();
 }
@@ -403,7 +404,7 @@ bool Set::LoadPacked(Set* set, uint8_t rdb_type, Reader& in) {
   if (!in.ok()) return false;
   if (rdb_type == kRdbSetIntset) {
     const bool read = ForEachIntset(bytes, [&](int64_t value) { return set->AddNumber(value); });
-    if (!read) return false;
+    if (!read) return in.Fail("the intset of a set");
     set->Expect(set->size(), in.limits());
     return true;
   }
@@ -415,7 +416,7 @@ bool Set::LoadPacked(Set* set, uint8_t rdb_type, Reader& in) {
     PackedItem::Scratch digits;
     return set->Add(item.Text(digits), limits);
   });
-  return read;
+  return read || in.Fail("the listpack of a set");
 }
 
 std::unique_ptr<Object> Set::Load(uint8_t rdb_type, Reader& in) {
@@ -423,7 +424,7 @@ std::unique_ptr<Object> Set::Load(uint8_t rdb_type, Reader& in) {
   const bool read =
       rdb_type == kRdbSet ? LoadMembers(set.get(), in) : LoadPacked(set.get(), rdb_type, in);
   if (!read || set->size() == 0) {
-    in.Fail();
+    in.Fail("a set has members");
     return nullptr;
   }
   return set;

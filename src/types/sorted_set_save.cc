@@ -174,9 +174,11 @@ bool SortedSet::LoadPairs(uint8_t rdb_type, Reader& in) {
   for (uint64_t i = 0; i < count; ++i) {
     const std::string_view member = in.StringView(&scratch);
     const double score = rdb_type == kRdbZset2 ? in.Double() : ReadTextScore(in);
-    if (!in.ok() || !LoadOne(member, score)) return false;
+    if (!in.ok()) return false;
+    if (!LoadOne(member, score)) return in.Fail("scores are numbers, no member twice");
   }
-  if (!in.ok() || count == 0) return false;
+  if (count == 0) in.Fail("a sorted set has members");
+  if (!in.ok()) return false;
   ChooseEncoding(in.limits());
   return true;
 }
@@ -193,7 +195,8 @@ bool SortedSet::LoadPacked(uint8_t rdb_type, Reader& in) {
   };
   const bool whole =
       rdb_type == kRdbZsetListpack ? ForEachListpack(bytes, take) : ForEachZiplist(bytes, take);
-  if (!whole || pair.has_member || size() == 0) return false;
+  if (!whole || pair.has_member) return in.Fail("the listpack or ziplist of a sorted set");
+  if (size() == 0) return in.Fail("a sorted set has members");
   set_skiplist(size() > static_cast<size_t>(in.limits().zset_max_listpack_entries));
   return true;
 }

@@ -266,22 +266,22 @@ bool Stream::LoadBlocks(Reader& in) {
   std::string scratch;
   for (uint64_t i = 0; i < count && in.ok(); ++i) {
     StreamId id;
-    if (!GetId(in.String(), &id)) return false;
+    if (!GetId(in.String(), &id)) return in.Fail("the id of a stream's block");
     std::unique_ptr<StreamBlock> block = StreamBlock::Unpack(id, in.StringView(&scratch));
-    if (block == nullptr) return false;
+    if (block == nullptr) return in.Fail("the listpack of a stream");
     length_ += block->count();
     bytes_ += block->end();
-    if (!blocks_.emplace(id, std::move(block)).second) return false;
+    if (!blocks_.emplace(id, std::move(block)).second) return in.Fail("no block twice");
   }
   // Entries ascend over all blocks.
   StreamId last;
   StreamEntry entry;
   for (const auto& [id, block] : blocks_) {
-    if (id <= last && last != StreamId{}) return false;
+    if (id <= last && last != StreamId{}) return in.Fail("entries of a stream ascend");
     for (size_t at = block->begin(); at < block->end();) {
       at = block->Read(at, &entry);
       if (entry.deleted) continue;
-      if (entry.id <= last) return false;
+      if (entry.id <= last) return in.Fail("entries of a stream ascend");
       last = entry.id;
     }
   }
@@ -292,7 +292,8 @@ bool Stream::LoadBlocks(Reader& in) {
 bool Stream::LoadNumbers(uint8_t rdb_type, Reader& in) {
   const uint64_t stated = in.Length();
   const StreamId last = GetIdNumbers(in);
-  if (!in.ok() || stated != length_ || last < last_id_) return false;
+  if (!in.ok()) return false;
+  if (stated != length_ || last < last_id_) return in.Fail("length and last id of a stream");
   last_id_ = last;
   first_id_ = First().value_or(kLeastStreamId);
   if (rdb_type == kStreamV1) {
@@ -365,7 +366,10 @@ std::unique_ptr<Object> Stream::Load(uint8_t rdb_type, Reader& in) {
   if (!stream->LoadBlocks(in) || !stream->LoadNumbers(rdb_type, in)) return nullptr;
   const uint64_t groups = in.Count(5);
   for (uint64_t i = 0; i < groups; ++i) {
-    if (!stream->LoadGroup(rdb_type, in)) return nullptr;
+    if (!stream->LoadGroup(rdb_type, in)) {
+      in.Fail("a group of a stream, its consumers and what is pending");
+      return nullptr;
+    }
   }
   return in.ok() ? std::move(stream) : nullptr;
 }

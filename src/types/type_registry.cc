@@ -50,8 +50,12 @@ const TypeInfo* TypeRegistry::FindModule(uint64_t id) const {
 
 std::unique_ptr<Object> TypeRegistry::Load(uint8_t rdb_type, Reader& in) const {
   const TypeInfo* info = rdb_type == kRdbModule ? FindModule(in.Length()) : Find(rdb_type);
-  if (info == nullptr) return nullptr;
+  if (info == nullptr) {
+    in.Fail("a type that is known here");
+    return nullptr;
+  }
   std::unique_ptr<Object> object = info->load(rdb_type, in);
+  if (object == nullptr) in.Fail();
   return in.ok() ? std::move(object) : nullptr;
 }
 

@@ -4,7 +4,7 @@ A payload is an RDB body, two bytes of RDB version (little-endian) and a CRC64 (
 """
 
 import resp
-from harness import check, eq, test
+from harness import check, eq, test, until
 
 CURRENT = 10
 BAD = resp.Error(b"ERR Bad data format")
@@ -136,6 +136,34 @@ def a_refused_payload_changes_nothing(context):
             eq(client.call("RESTORE", "k", "0", bad, "REPLACE"), error, server.name)
             eq(client.call("GET", "k"), b"old", server.name)
             eq(client.call("PEXPIRETIME", "k"), 4102444800000, server.name)
+
+
+@test()
+def the_log_says_why_a_payload_is_refused(context):
+    context.sava_only("Redis has other words for it")
+    server = context.start()
+    client = context.client(server)
+    good = payload(b"\x00\x03abc")
+    cases = (
+        ("seal", good[:-1] + b"?", "at byte 7: the checksum is wrong"),
+        ("version", payload(b"\x00\x03abc", 99), "at byte 5: RDB version 99 is newer than 12"),
+        ("short", b"abc", "3 bytes are less than version and checksum"),
+        ("string", payload(b"\x00\x05abc"), "at byte 2: integrity check failed for a value of RDB "
+         "type 0: the bytes end early"),
+        ("list", payload(b"\x12\x01\x02\x03abc"), "at byte 7: integrity check failed for a value of "
+         "RDB type 18: the listpack or ziplist of a list"),
+        ("set", payload(b"\x02\x02\x01a\x01a"), "at byte 6: integrity check failed for a value of "
+         "RDB type 2: no member of a set twice"),
+        ("hash", payload(b"\x10\x03abc"), "at byte 5: integrity check failed for a value of RDB type "
+         "16: the listpack, ziplist or zipmap of a hash"),
+        ("type", payload(b"\xc8\x03abc"), "at byte 1: integrity check failed for a value of RDB type "
+         "200: a type that is known here"),
+    )
+    for key, bytes_, reason in cases:
+        check(resp.is_error(client.call("RESTORE", key, "0", bytes_)), key)
+        line = 'RESTORE of key "%s" is refused: %s\n' % (key, reason)
+        until(lambda: line.encode() in server.log(), 5, line)
+    eq(client.call("DBSIZE"), 0)
 
 
 @test()

@@ -195,8 +195,8 @@ class Context {
   // at once what it would answer when its time is up.
   virtual bool can_block() const { return false; }
   // The handler found nothing to answer with: it returns without a reply, and is run again, as if
-  // it had just come, once one of `keys` has changed (whatever changed it) or `wake_at` has come,
-  // in the order in which the waiting clients came. It is answered `reply` when `deadline` passes.
+  // it had just come, once one of `keys` has changed (whatever changed it) or `wake_at_ms` came,
+  // in the order in which the waiting clients came. It is answered `reply` at `deadline_ms`.
   // Times are Unix ms; 0: never. REQUIRES: can_block().
   struct BlockRequest {
     std::span<const std::string_view> keys;
@@ -221,7 +221,7 @@ class Context {
   // at no other, and calls Block again (its place in the line is kept) when there is nothing.
   virtual std::optional<std::string_view> ready_key() const { return std::nullopt; }
   // The client has waited, and its command is run again: with ready_key(), or, when the command has
-  // more keys than it waits for or its wake_at has come, with all its keys locked.
+  // more keys than it waits for or its wake_at_ms came, with all its keys locked.
   virtual bool runs_again() const { return false; }
 
   // ---- settings a handler may need ----

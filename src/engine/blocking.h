@@ -160,7 +160,7 @@ struct Retry {
   WaiterPtr waiter;
   ReadyKey key = {};
   bool in_line = false;  // it was its turn at `key`
-  bool by_time = false;  // its wake_at has come
+  bool by_time = false;  // its wake_at_ms came
 };
 
 }  // namespace sava::engine

@@ -16,7 +16,7 @@
 //
 // Trouble: bytes that could not be written are truncated away, kept and tried again about every
 // tenth of a second. After a failed sync nothing can be known of the file: state() is kNeedsBase
-// until the owner has written a new base (BeginRewrite … FinishRewrite). While state() is not kGood
+// until the owner has written a new base (SwitchAt … FinishRewrite). While state() is not kGood
 // nothing new becomes durable.
 //
 // An increment is synced before the next one is, and is named by the manifest before anything in it
@@ -79,7 +79,7 @@ class AofLog final : public Sink {
 
   // Continues the log of the manifest: a new increment from here on when there is a base or an
   // increment (or the last one, when that is empty), else the caller has to write a base first
-  // (BeginRewrite/FinishRewrite). `next_ticket`: the first ticket that is to be written. REQUIRES:
+  // (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that is to be written. REQUIRES:
   // before the journal has this sink; cut-off tails were truncated away and synced.
   base::Status Open(const AofManifest& manifest, uint64_t next_ticket);
 

@@ -32,7 +32,7 @@ class RequestParser {
   };
 
   // Looks for one command at the start of `bytes`. For kCommand appends its arguments to `args`
-  // and sets *consumed. Views of inline arguments point into storage kept by `inline_words`.
+  // and sets *consumed. Views of inline arguments point into storage kept in inline_words_.
   Outcome Next(std::string_view bytes, const ParseLimits& limits,
                std::vector<std::string_view>* args, size_t* consumed);
 

@@ -7,7 +7,7 @@
 // last, at most a second before. An alarm ends the process if the report cannot be written. Not in
 // sanitizer builds, which report by themselves.
 //
-// Thread safety: Install, Remove and KeepInfo by one thread at a time.
+// Thread safety: all three by one thread at a time.
 #pragma once
 
 #include <string>

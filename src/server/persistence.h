@@ -7,7 +7,7 @@
 // may look at it. Writes are refused while the log cannot be written, and, with
 // stop-writes-on-bgsave-error, after a snapshot that failed.
 //
-// Thread safety: the constructor, Start, Loading, Prepare, Stop and the destructor on the main
+// Thread safety: the constructor, Start, Prepare, Stop and the destructor on the main
 // thread; what commands call inside the gate; LogChanged on the log's threads and on loops.
 #pragma once
 

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "commands/context.h"
+#include "commands/hashes.h"
 #include "commands/registry.h"
 #include "types/hash.h"
 #include "types/list.h"
@@ -112,7 +113,7 @@ bool Follow(Context& context, std::string_view pattern, std::string_view element
   if (of_hash) {
     const auto* hash = ObjectOf<types::Hash>(value);
     std::string_view found;
-    if (hash == nullptr || !hash->Find(field, context.now_ms(), &found)) return false;
+    if (hash == nullptr || !hash->Find(field, hashes::FieldTime(context), &found)) return false;
     *out = found;
     return true;
   }

@@ -49,9 +49,12 @@ void LogClaim(Context& context, std::string_view key, std::string_view group_nam
 // What a group has read up to, in the log.
 void LogGroupId(Context& context, std::string_view key, std::string_view group_name,
                 const types::StreamGroup& group);
-// The consumer of that name, made, and logged, when there is none. It has been seen.
+// A new consumer, in the log. Not needed for one that got an entry: LogClaim makes it too.
+void LogConsumer(Context& context, std::string_view key, std::string_view group_name,
+                 const types::StreamConsumer& consumer);
+// The consumer of that name, made when there is none (*created). It has been seen.
 types::StreamConsumer& SeenConsumer(Context& context, std::string_view key,
-                                    std::string_view group_name, types::StreamGroup& group,
-                                    std::string_view name);
+                                    types::StreamGroup& group, std::string_view name,
+                                    bool* created);
 
 }  // namespace sava::commands

@@ -159,13 +159,17 @@ void Xclaim(Context& context) {
   context.NoEffect();
   const bool advances = options.last_id > place.group->last_id;
   if (advances) place.group->last_id = options.last_id;
+  bool created = false;
   StreamConsumer& consumer =
-      SeenConsumer(context, place.key, place.group_name, *place.group, context.arg(3));
+      SeenConsumer(context, place.key, *place.group, context.arg(3), &created);
   const size_t mark = context.reply().Mark();
   int64_t claimed = 0;
   bool logged = false;
   for (const StreamId& id : options.ids) {
     if (ClaimOne(context, place, id, options, consumer, &logged)) ++claimed;
+  }
+  if (created && consumer.pending.empty()) {
+    LogConsumer(context, place.key, place.group_name, consumer);
   }
   if (advances && !logged) {
     LogGroupId(context, place.key, place.group_name, *place.group);
@@ -248,14 +252,18 @@ void Xautoclaim(Context& context) {
   ClaimPlace place;
   if (!FindClaimPlace(context, &place)) return;
   context.NoEffect();
+  bool created = false;
   StreamConsumer& consumer =
-      SeenConsumer(context, place.key, place.group_name, *place.group, context.arg(3));
+      SeenConsumer(context, place.key, *place.group, context.arg(3), &created);
   // The id at which the next call goes on stands before what was claimed.
   protocol::Reply& reply = context.reply();
   std::vector<StreamId> gone;
   StreamId next;
   const size_t mark = reply.Mark();
   const int64_t claimed = ClaimIdle(context, place, options, consumer, &gone, &next);
+  if (created && consumer.pending.empty()) {
+    LogConsumer(context, place.key, place.group_name, consumer);
+  }
   reply.ArrayAt(mark, claimed);
   const std::string next_id = next.Text();
   reply.out().InsertAt(mark, "*3\r\n$" + base::IntText(static_cast<int64_t>(next_id.size())) +

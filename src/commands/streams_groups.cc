@@ -53,12 +53,17 @@ void LogGroupId(Context& context, std::string_view key, std::string_view group_n
   context.Effect({"XGROUP", "SETID", key, group_name, last_id, "ENTRIESREAD", read});
 }
 
-StreamConsumer& SeenConsumer(Context& context, std::string_view key, std::string_view group_name,
-                             StreamGroup& group, std::string_view name) {
+void LogConsumer(Context& context, std::string_view key, std::string_view group_name,
+                 const StreamConsumer& consumer) {
+  context.Effect({"XGROUP", "CREATECONSUMER", key, group_name, consumer.name});
+}
+
+StreamConsumer& SeenConsumer(Context& context, std::string_view key, StreamGroup& group,
+                             std::string_view name, bool* created) {
   StreamConsumer* consumer = group.FindConsumer(name);
+  *created = consumer == nullptr;
   if (consumer == nullptr) {
     consumer = group.AddConsumer(name, context.now_ms());
-    context.Effect({"XGROUP", "CREATECONSUMER", key, group_name, name});
     context.Changed();
     context.Notify(kNotifyStream, "xgroup-createconsumer", key);
   }

@@ -245,7 +245,10 @@ bool ReadOne(Context& context, size_t n, const ReadOptions& options, const ReadF
   StreamConsumer* consumer = nullptr;
   const bool more = HasMore(from);
   if (from.group != nullptr) {
-    consumer = &SeenConsumer(context, key, *options.group, *from.group, options.consumer);
+    bool created = false;
+    consumer = &SeenConsumer(context, key, *from.group, options.consumer, &created);
+    const bool gets = more && from.what == ReadFrom::What::kNew && !options.no_ack;
+    if (created && !gets) LogConsumer(context, key, *options.group, *consumer);
   }
   if (!more) return false;
   if (context.reply().resp() == 2) context.reply().Array(2);

@@ -33,7 +33,7 @@ def gain(off, on, field):
     return off[field] / on[field] if on[field] else 0
 
 
-def table(result, page):
+def table(result, page, beside):
     out = ["| threads | cache | mean ms | min | max | p90 | p95 | requests/s |", "|---|---|---|---|---|---|---|---|"]
     off = chosen(result["rows"], "off", False, page)
     on = chosen(result["rows"], "on", False, page)
@@ -41,8 +41,9 @@ def table(result, page):
         for cache, row in (("off", off[threads]), ("on", on.get(threads))):
             if row is None:
                 continue
-            theirs = DOCUMENT.get((cache, threads), ("–",) * 6)
-            cells = [f"{row[field]:.2f} ({other})" for field, other in zip(FIELDS, theirs)]
+            theirs = DOCUMENT.get((cache, threads), ()) if beside else ()
+            cells = [f"{row[field]:.2f}" for field in FIELDS]
+            cells = [f"{cell} ({other})" for cell, other in zip(cells, theirs)] or cells
             out.append(f"| {threads} | {cache} | " + " | ".join(cells) + " |")
     if off and on:
         last = max(set(off) & set(on))
@@ -66,10 +67,10 @@ def tables(test, results):
                        f"store {result['store']}")
             out.append("")
             out.append(f"{result['users']} users, {result['posts']} posts, {result['follows']} followed; "
-                       f"store memory {result['storeMemory'] / 1e6:.1f} MB. In brackets: the document's figures"
-                       + (", of its HTTP test." if test == "direct" else "."))
+                       f"store memory {result['storeMemory'] / 1e6:.1f} MB."
+                       + (" In brackets: the document's figures." if test == "http" else ""))
             out.append("")
-            out += table(result, page)
+            out += table(result, page, test == "http")
             out.append("")
     return "\n".join(out)
 

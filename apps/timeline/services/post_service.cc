@@ -127,7 +127,7 @@ Outcome PostService::Add(Post post, std::int64_t now, Id* id, std::string* messa
     *id = database ? posts_.Create(*database, post, now) : 0;
   }
   if (*id == 0) return Outcome::kFailed;
-  if (settings_->use_cache) synchronizer_->CatchUp();
+  synchronizer_->Changed();
   return Outcome::kDone;
 }
 
@@ -140,7 +140,7 @@ Outcome PostService::Remove(Id post, Id user, std::int64_t now) {
     if (found->owner != user) return Outcome::kForbidden;
     if (!posts_.Delete(*database, post, user, now)) return Outcome::kFailed;
   }
-  if (settings_->use_cache) synchronizer_->CatchUp();
+  synchronizer_->Changed();
   return Outcome::kDone;
 }
 

@@ -28,8 +28,22 @@ class Reading {
 
 }  // namespace
 
+void Synchronizer::Changed() {
+  if (settings_->use_cache) {
+    CatchUp();
+  } else {
+    verified_ = 0;
+  }
+}
+
 bool Synchronizer::CatchUp() {
   std::lock_guard lock(mutex_);
+  bool done = CatchUpLocked();
+  if (!done) verified_ = 0;
+  return done;
+}
+
+bool Synchronizer::CatchUpLocked() {
   auto store = cache_->store().Borrow();
   if (!store) return false;
   auto generation = cache_->store().generation();

@@ -33,7 +33,11 @@ class Synchronizer {
   // when the store does not answer.
   bool CatchUp();
 
-  // True while nothing happened since the last CatchUp that could have made the store forget.
+  // After a change was committed: tells the store, or notes that it was not told.
+  void Changed();
+
+  // True while nothing happened since the last CatchUp that could have made the store forget or
+  // miss a change of this process.
   bool trusted() const { return verified_.load() == cache_->store().generation(); }
 
   // How far the store was after the last CatchUp. A store that says less has gone back in time.
@@ -52,6 +56,7 @@ class Synchronizer {
 
  private:
   enum class Step { kDone, kAgain, kFailed };
+  bool CatchUpLocked();  // mutex_ is held
   Step CatchUpOnce(Connection& database, StoreConnection& store);
   // What a change means for the store, as commands of a transaction. `alone` when it is the only
   // one being told; otherwise the database has moved on and feeds that need it are deleted, not

@@ -139,7 +139,7 @@ bool UserService::SignOut(const std::string& token, std::int64_t now) {
     auto database = pool_->Borrow();
     ok = database && users_.DeleteSession(*database, HashToken(token), now);
   }
-  if (ok && settings_->use_cache) synchronizer_->CatchUp();
+  if (ok) synchronizer_->Changed();
   return ok;
 }
 
@@ -222,7 +222,7 @@ Outcome UserService::Follow(Id user, Id other, std::int64_t now, std::string* me
     auto database = pool_->Borrow();
     if (database) result = users_.Follow(*database, user, other, now);
   }
-  if (result == FollowResult::kDone && settings_->use_cache) synchronizer_->CatchUp();
+  if (result == FollowResult::kDone) synchronizer_->Changed();
   return OutcomeOf(result, message);
 }
 
@@ -232,7 +232,7 @@ Outcome UserService::Unfollow(Id user, Id other, std::int64_t now, std::string* 
     auto database = pool_->Borrow();
     if (database) result = users_.Unfollow(*database, user, other, now);
   }
-  if (result == FollowResult::kDone && settings_->use_cache) synchronizer_->CatchUp();
+  if (result == FollowResult::kDone) synchronizer_->Changed();
   return OutcomeOf(result, message);
 }
 

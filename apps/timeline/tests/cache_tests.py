@@ -71,6 +71,9 @@ def test_a_cache_that_is_off_is_not_asked(options):
         root.follow(bob.user)
         bob.say("b1")
         equal(root.titles(), ["b1"], "with the cache")
+        eve = world.person("eve")
+        eve.get("/feed")
+        cookies = dict(eve.cookies)
         before = world.settings(root, cache="off")["storeCommands"]
         equal(root.titles(), ["b1"], "without the cache")
         bob.say("b2")
@@ -78,8 +81,12 @@ def test_a_cache_that_is_off_is_not_asked(options):
         root.post("/logout")
         root.sign_in("root")
         equal(root.titles(), ["b2", "b1"], "what was written without the cache")
+        eve.post("/logout")
+        eve.cookies = cookies
         equal(root.get("/admin").json()["storeCommands"], before, "commands sent to the store")
-        world.settings(root, cache="on")
+        world.application.run("settings", "--cache", "on")  # by another process
+        wait_until(lambda: root.get("/admin").json()["cache"], "the setting is not read")
+        equal(eve.get("/feed").status, 401, "a session that ended while the cache was off")
         equal(root.titles(), ["b2", "b1"], "after it is switched on again")
         equal(len(feed_of(world, root.user)), 2, "the feed was told what it missed")
 

@@ -94,8 +94,9 @@ bool Load(Context& context, std::string_view body, Restored* restored) {
     in.Fail();
   }
   if (in.ok()) return true;
-  WarnRefused(context, fmt::format("at byte {}: integrity check failed for a value of RDB type {}: {}",
-                                   in.failed_at(), type, in.failed_check()));
+  WarnRefused(context,
+              fmt::format("at byte {}: integrity check failed for a value of RDB type {}: {}",
+                          in.failed_at(), type, in.failed_check()));
   return false;
 }
 

@@ -4,6 +4,7 @@ A payload is an RDB body, two bytes of RDB version (little-endian) and a CRC64 (
 """
 
 import resp
+from durability import durable, refused_start
 from harness import check, eq, test, until
 
 CURRENT = 10
@@ -164,6 +165,18 @@ def the_log_says_why_a_payload_is_refused(context):
         line = 'RESTORE of key "%s" is refused: %s\n' % (key, reason)
         until(lambda: line.encode() in server.log(), 5, line)
     eq(client.call("DBSIZE"), 0)
+
+
+@test()
+def the_log_says_why_a_file_is_refused(context):
+    context.sava_only("Redis has other words for it")
+    server = durable(context, "--save", "", "--appendonly", "no", started=False)
+    body = b"REDIS0010" + b"\x02\x01k\x02\x01a\x01a" + b"\xff"
+    with open(server.path("dump.rdb"), "wb") as file:
+        file.write(body + bytes(8))
+    log = refused_start(server)
+    check("at offset 12: key \"k\": its value of RDB type 2 (set) is damaged or cut off: integrity "
+          "check failed 5 bytes into it: no member of a set twice" in log, log)
 
 
 @test()

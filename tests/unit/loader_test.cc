@@ -312,9 +312,10 @@ TEST(LoadRdb, Refuses) {
   EXPECT_EQ(RdbErrorOf(FileOf(module + "\0"s)),
             "at offset 12: The RDB file contains module data I can't load: no matching module type "
             "'somebody1'");
-  EXPECT_EQ(RdbErrorOf(FileOf("\0\1a\xc3\3\5abc"s)),
-            "at offset 12: key \"a\": its string is damaged or cut off: integrity check failed 6 bytes "
-            "into it: a compressed string");
+  EXPECT_EQ(
+      RdbErrorOf(FileOf("\0\1a\xc3\3\5abc"s)),
+      "at offset 12: key \"a\": its string is damaged or cut off: integrity check failed 6 bytes "
+      "into it: a compressed string");
   EXPECT_EQ(RdbErrorOf("no such thing"), "at offset 0: this is not an RDB file");
   EXPECT_EQ(RdbErrorOf(""), "at offset 0: this is not an RDB file");
   TestEngine test(1);

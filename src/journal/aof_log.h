@@ -60,6 +60,7 @@ class AofLog final : public Sink {
     FileSystem* files = &FileSystem::Real();
     std::string directory;        // appenddirname
     std::string name;             // appendfilename
+    std::string data_set;         // its id, which the manifest tells
     std::shared_ptr<void> guard;  // kept as long as the log is: its lock
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
@@ -211,7 +212,7 @@ class AofLog final : public Sink {
 
   // ---- mutex_ is not held; busy_ is set, or nobody else is there ----
   base::Result<std::shared_ptr<Increment>> MakeIncrement();
-  base::Status WriteManifest(const AofManifest& manifest);
+  base::Status WriteManifest(AofManifest manifest);
   base::Result<std::shared_ptr<Increment>> UnusedIncrement(const AofFile& last);
   base::Status MakeDirectory() const;
   std::string NoNumberLeft() const;

@@ -20,7 +20,8 @@ base::Status AofLog::MakeDirectory() const {
   return files_.SyncDirectory(DirectoryOf(options_.directory));
 }
 
-base::Status AofLog::WriteManifest(const AofManifest& manifest) {
+base::Status AofLog::WriteManifest(AofManifest manifest) {
+  manifest.data_set = options_.data_set;
   return WriteAtomically(files_, ManifestPath(), manifest.Text());
 }
 
@@ -412,6 +413,10 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
     }
   }
   if (!increment) return base::Error{increment.error()};
+  // One that is used goes on telling whose it is, and one of another server begins to.
+  if (*increment != nullptr && manifest.data_set != options_.data_set) {
+    if (base::Status status = WriteManifest(manifest_); !status) return status;
+  }
   Lock lock(mutex_);
   if (*increment != nullptr) {
     (*increment)->synced = next_ticket;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "journal/data_set.h"
 
 namespace sava::journal {
 
@@ -54,6 +55,15 @@ base::Result<AofFile> ParseLine(std::string_view line) {
   return file;
 }
 
+// "# sava-data-set ID"; others are passed over.
+void ReadComment(std::string_view line, AofManifest* manifest) {
+  const auto words = base::SplitArgs(line);
+  if (words && words->size() == 3 && (*words)[0] == "#" && (*words)[1] == kDataSetField &&
+      IsDataSetId((*words)[2])) {
+    manifest->data_set = (*words)[2];
+  }
+}
+
 int Rank(AofFile::Kind kind) {
   return kind == AofFile::Kind::kBase ? 0 : (kind == AofFile::Kind::kIncrement ? 1 : 2);
 }
@@ -72,7 +82,10 @@ base::Result<AofManifest> AofManifest::Parse(std::string_view text) {
     }
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
-    if (line.starts_with('#')) continue;
+    if (line.starts_with('#')) {
+      ReadComment(line, &manifest);
+      continue;
+    }
     const auto wrong = [&](std::string_view what) {
       return base::Error{
           fmt::format("Reading the manifest file, at line {}: '{}': {}", number, line, what)};
@@ -112,6 +125,7 @@ std::string AofManifest::Text() const {
                         NeedsQuotes(file.name) ? base::Quoted(file.name) : file.name, file.sequence,
                         static_cast<char>(file.kind));
   }
+  if (!data_set.empty()) text += fmt::format("# {} {}\n", kDataSetField, data_set);
   return text;
 }
 

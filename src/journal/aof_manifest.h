@@ -22,6 +22,7 @@ struct AofFile {
 
 struct AofManifest {
   std::vector<AofFile> files;  // base (at most one) first, increments in order, history
+  std::string data_set = "";   // its id; empty: the manifest does not say
 
   // The highest number a file may have; what Redis counts in ends here, too.
   static constexpr uint64_t kLastSequence = INT64_MAX;

@@ -6,6 +6,7 @@
 
 #include "base/crc.h"
 #include "base/text.h"
+#include "journal/data_set.h"
 #include "types/afc.h"
 #include "types/field_expiries.h"
 #include "types/member_dictionary.h"
@@ -32,6 +33,7 @@ void RdbWriter::Begin(const Origin& origin) {
   Aux("ctime", base::IntText(origin.ctime_s));
   Aux("used-mem", base::IntText(static_cast<int64_t>(origin.used_memory)));
   Aux("aof-base", origin.aof_base ? "1" : "0");
+  if (!origin.data_set.empty()) Aux(kDataSetField, origin.data_set);
 }
 
 void RdbWriter::Aux(std::string_view name, std::string_view value) {

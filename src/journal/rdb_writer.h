@@ -33,6 +33,7 @@ class RdbWriter final : public CutWriter {
     int64_t ctime_s = 0;
     uint64_t used_memory = 0;
     bool aof_base = false;
+    std::string_view data_set = "";  // its id; empty: none
   };
 
   RdbWriter(Sink sink, const Options& options);

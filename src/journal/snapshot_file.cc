@@ -129,7 +129,9 @@ base::Result<uint64_t> WriteSnapshotFile(Snapshot& snapshot, const SnapshotFile&
   }
   output.Close();
   if (!output.error() && !file.path.empty()) {
-    base::Status status = file.files->Rename(file.temporary, file.path);
+    base::Status status;
+    if (!file.aside.empty()) status = file.files->Rename(file.path, file.aside);
+    if (status) status = file.files->Rename(file.temporary, file.path);
     if (status) status = file.files->SyncDirectory(DirectoryOf(file.path));
     if (!status) output.Fail(status.error());
   }

@@ -19,6 +19,7 @@ struct SnapshotFile {
   FileSystem* files = &FileSystem::Real();
   std::string temporary;
   std::string path;            // its final name; empty: it stays `temporary`
+  std::string aside;           // what has that name gets this one; empty: it is replaced
   bool commands = false;       // the snapshot is to be self_contained
   RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;

@@ -336,7 +336,7 @@ Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
     cut.settings = engine_.settings();
-    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log};
+    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log, data_set_};
     cut.commands = for_log && !cut.settings.aof_use_rdb_preamble;
   });
   return cut;
@@ -347,7 +347,7 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   const int64_t now_ms = engine_.clock().WallMillis();
   cut.settings = engine_.settings();
   cut.dirty = engine_.Dirty();
-  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log};
+  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log, data_set_};
   cut.commands = commands;
   flushed_.store(false);
   journal::Snapshot::Options options = SnapshotOptions(cut.settings, now_ms, for_log);
@@ -371,6 +371,7 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.temporary = temporary;
   file.path = path;
   file.commands = cut.commands;
+  file.aside = AsideName(path);
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
   file.libraries = engine_.libraries().sources();
@@ -380,6 +381,10 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   if (hold) log_->set_hold_sync(true);
   auto written = WriteSnapshotFile(engine_.snapshot(), file, exclusive);
   if (hold) log_->set_hold_sync(false);
+  if (written && !file.aside.empty()) {
+    spdlog::warn("{}, which was not of this data set, is kept as {}", path, file.aside);
+    foreign_dump_.clear();
+  }
   return written;
 }
 
@@ -507,7 +512,7 @@ base::Status Persistence::WriteLoneBase() {
   if (status) status = files_.Rename(temporary, PathIn(directory, base.name));
   if (status) {
     status = journal::WriteAtomically(files_, PathIn(directory, journal::AofManifestName(name)),
-                                      journal::AofManifest{{base}}.Text());
+                                      journal::AofManifest{{base}, data_set_}.Text());
   }
   for (const journal::AofFile& file : old.files) {
     if (status && file.name != base.name) {

@@ -217,6 +217,9 @@ class Persistence {
   // Whose the files are, see persistence_files.cc.
   void UnlockFiles();
   base::Status FollowFiles(const engine::Settings& now);
+  void LookAtDump(const engine::Settings& settings, const journal::AofManifest& manifest);
+  // Where to put what stands at the path before it is replaced; "": it may be replaced.
+  std::string AsideName(const std::string& path) const;
   base::Result<std::shared_ptr<journal::DataLock>> LockDump(const engine::Settings& settings);
   base::Result<std::shared_ptr<journal::DataLock>> LockLog(const engine::Settings& settings);
   base::Result<std::shared_ptr<journal::DataLock>> TakeLock(const std::string& name,
@@ -282,6 +285,10 @@ class Persistence {
   std::function<void()> loaded_;
   LogRepairs repairs_;  // of the log that is being loaded
 
+  // The id of the data set; set while it is loaded, then it stays.
+  std::string data_set_;
+  // A dump that lay beside the log and is of another data set: not to be overwritten. Keeper only.
+  std::string foreign_dump_;
   std::unique_ptr<journal::AofLog> log_;
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
   bool appendonly_ = false;              // the setting when it was last looked at, gate closed

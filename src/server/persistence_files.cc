@@ -1,9 +1,11 @@
-// Whose the files are: the locks of the dump and the log.
+// Whose the files are: the locks of the dump and the log, and the id of the data set.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <ctime>
 #include <utility>
 
+#include "journal/data_set.h"
 #include "server/persistence.h"
 
 namespace sava::server {
@@ -83,7 +85,47 @@ base::Status Persistence::FollowFiles(const engine::Settings& now) {
   if (now.dir != dir_ && loading()) {
     return base::Error{"The directory can't be changed while the data is being loaded"};
   }
+  if (now.dir != dir_ && now.appendonly) {
+    journal::AofManifest there;
+    const std::string directory = PathIn(now.dir, now.appenddirname);
+    const auto found = journal::AofLog::FindManifest(files_, directory, now.appendfilename, &there);
+    if (!found) return base::Error{found.error()};
+    if (!there.files.empty() && there.data_set != data_set_) {
+      const LockResult taken = TakeLock(now.appendfilename, now, directory);
+      return base::Error{taken ? directory + " holds the log of another data set" : taken.error()};
+    }
+  }
   return LockFiles(now);
+}
+
+// ---- the id ----
+
+// The log wins, as in Redis, but nobody's only copy is overwritten.
+void Persistence::LookAtDump(const engine::Settings& settings,
+                             const journal::AofManifest& manifest) {
+  const std::string path = PathIn(settings.dir, settings.dbfilename);
+  const auto id = journal::DataSetOfRdb(files_, path);
+  if (!id || (!id.value().empty() && id.value() == manifest.data_set)) return;
+  foreign_dump_ = path;
+  spdlog::warn(
+      "{} {}, and lies beside the log of {}: the log is loaded, not the dump. The next save keeps "
+      "the dump as {}.DATE",
+      path,
+      id.value().empty() ? "does not say of which data set it is" : "is of data set " + id.value(),
+      manifest.data_set.empty() ? "one that has no id yet" : "data set " + manifest.data_set,
+      settings.dbfilename);
+}
+
+std::string Persistence::AsideName(const std::string& path) const {
+  if (path.empty() || path != foreign_dump_ || !files_.Exists(path)) return {};
+  const std::time_t now = NowSeconds();
+  std::tm day{};
+  gmtime_r(&now, &day);
+  const std::string name =
+      fmt::format("{}.{:04}-{:02}-{:02}", path, day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
+  std::string free = name;
+  for (int number = 2; files_.Exists(free); ++number) free = fmt::format("{}.{}", name, number);
+  return free;
 }
 
 }  // namespace sava::server

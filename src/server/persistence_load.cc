@@ -12,6 +12,7 @@
 #include "engine/engine_context.h"
 #include "journal/aof_reader.h"
 #include "journal/aof_ring.h"
+#include "journal/data_set.h"
 #include "server/persistence.h"
 
 namespace sava::server {
@@ -264,7 +265,10 @@ base::Status Persistence::Upgrade(const engine::Settings& settings, AofManifest*
 }
 
 base::Status Persistence::LoadDumpOrBegin(const engine::Settings& settings) {
-  if (files_.Exists(PathIn(settings.dir, settings.dbfilename))) return LoadDump(settings, false);
+  if (const std::string path = PathIn(settings.dir, settings.dbfilename); files_.Exists(path)) {
+    if (const auto id = journal::DataSetOfRdb(files_, path)) data_set_ = id.value();
+    return LoadDump(settings, false);
+  }
   spdlog::info("Nothing to load from {}: a new, empty data set begins", settings.dir);
   return {};
 }
@@ -279,10 +283,15 @@ base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest*
     const bool half_moved = *found && base != nullptr && manifest->increments().empty() &&
                             base->name == settings.appendfilename &&
                             !files_.Exists(PathIn(directory, base->name));
-    if (!*found || half_moved) return Upgrade(settings, manifest);
+    if (!*found || half_moved) {
+      if (dump) LookAtDump(settings, *manifest);
+      return Upgrade(settings, manifest);
+    }
   }
   const bool has_files = manifest->base() != nullptr || !manifest->increments().empty();
   if (has_files) {
+    data_set_ = manifest->data_set;
+    if (dump) LookAtDump(settings, *manifest);
     if (manifest->highest(AofFile::Kind::kIncrement) >= AofManifest::kLastSequence) {
       return base::Error{"no sequence number is left for another increment of the log"};
     }
@@ -302,6 +311,7 @@ void Persistence::Load() {
   AofManifest manifest;
   base::Status status = LockFiles(settings);
   if (status) status = LoadAll(settings, &manifest);
+  if (data_set_.empty()) data_set_ = journal::NewDataSetId();
   if (!status) status = base::Error{"Can't load the data: " + status.error()};
   if (status && settings.appendonly) status = OpenAtStart(settings, manifest);
   if (!status) {

@@ -43,6 +43,7 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const engine::Settings& settings) {
   options.files = &files_;
   options.directory = PathIn(settings.dir, settings.appenddirname);
   options.name = settings.appendfilename;
+  options.data_set = data_set_;
   options.policy = PolicyOf(settings);
   options.timestamps = settings.aof_timestamp_enabled;
   options.changed = [this] { LogChanged(); };

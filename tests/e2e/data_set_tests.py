@@ -6,7 +6,10 @@ import os
 
 import resp
 from check_command_tests import read, run, write
-from durability import contents, durable, increments, log_files, refused_start, rewrite, wait_idle
+from durability import (
+    CHECK_AOF, CHECK_RDB, contents, durable, increments, log_files, passes, refused_start, rewrite,
+    wait_idle,
+)
 from harness import check, eq, test, until
 
 NO_SAVE = ("--save", "")
@@ -269,3 +272,121 @@ def the_last_sequence_number(context):
             log = refused_start(server)
             check("manifest" in log or "sequence number" in log, log)
             eq(snapshot_of(server), before, "the files")
+
+
+# ---- the id of a data set ----
+
+
+def data_set_of(server):
+    for line in read(server.path("appendonlydir", "appendonly.aof.manifest")).decode().splitlines():
+        if line.startswith("# sava-data-set "):
+            return line.split()[2]
+    return None
+
+
+def kept_aside(server):
+    return sorted(name for name in os.listdir(server.dir) if name.startswith("dump.rdb.2"))
+
+
+@test()
+def a_foreign_dump_beside_a_log(context):
+    """Of another data set, or of a server that writes no id: reported, and kept at the next save."""
+    context.sava_only("Redis overwrites it")
+    foreign = durable(context, *NO_SAVE, *NO_LOG)
+    foreign.call("SET", "whose", "another one's")
+    eq(foreign.call("SAVE"), resp.OK)
+    stock = durable(context, *NO_SAVE, *NO_LOG, binary=context.options.stock)
+    stock.call("SET", "whose", "a stock server's")
+    eq(stock.call("SAVE"), resp.OK)
+    for source, told in ((foreign, b"is of data set"), (stock, b"does not say")):
+        dump = read(source.path("dump.rdb"))
+        server = durable(context, *NO_SAVE, *LOG)
+        server.call("SET", "whose", "mine")
+        eq(server.terminate(), 0)
+        write(server.path("dump.rdb"), dump)
+        server.restart()
+        check(told in server.log() and b"the log is loaded" in server.log(), "it is reported")
+        eq(server.call("GET", "whose"), b"mine", "the log wins")
+        eq(read(server.path("dump.rdb")), dump, "so far it is where it was")
+        server.kill()
+        server.restart()
+        check(told in server.log(), "it is reported again")
+        eq(server.call("SAVE"), resp.OK)
+        [name] = kept_aside(server)
+        eq(read(server.path(name)), dump, "it is kept")
+        # Once: from now on it is ours.
+        eq(server.call("SAVE"), resp.OK)
+        eq(server.terminate(), 0)
+        server.restart()
+        check(b"the log is loaded" not in server.log(), "our own dump is reported")
+        eq(server.call("SAVE"), resp.OK)
+        eq(kept_aside(server), [name])
+        # Another one on the same day does not replace the first.
+        eq(server.terminate(), 0)
+        write(server.path("dump.rdb"), dump)
+        server.restart()
+        eq(server.call("DEBUG", "RELOAD"), resp.OK)
+        eq(kept_aside(server), [name, name + ".2"])
+
+
+@test()
+def our_own_dump_beside_our_log(context):
+    """However the log came about, the id goes with the data, and our dumps are replaced."""
+    context.sava_only()
+    server = durable(context, *NO_SAVE, *NO_LOG, *OPEN)
+    server.call("SET", "k", "v")
+    eq(server.call("SAVE"), resp.OK)
+    # From the dump to a log, at a start and while running.
+    server.options[2:4] = LOG
+    eq(server.terminate(), 0)
+    server.restart()
+    first = data_set_of(server)
+    check(first is not None and len(first) == 32, "an id: %s" % first)
+    rewrite(server)
+    server.kill()
+    server.restart()
+    eq(data_set_of(server), first, "after a rewrite and a restart")
+    eq(server.call("CONFIG", "SET", "appendonly", "no"), resp.OK)
+    eq(server.call("CONFIG", "SET", "appendonly", "yes"), resp.OK)
+    wait_idle(server)
+    eq(data_set_of(server), first, "off and on again")
+    eq(server.call("SAVE"), resp.OK)
+    eq(server.terminate(), 0)
+    server.restart()
+    check(b"the log is loaded" not in server.log(), server.log().decode())
+    eq(server.call("SAVE"), resp.OK)
+    eq(kept_aside(server), [])
+    # Another data set's log is not overwritten by a move.
+    other = durable(context, *NO_SAVE, *LOG)
+    other.call("SET", "o", "1")
+    eq(other.terminate(), 0)
+    reply = server.call("CONFIG", "SET", "dir", other.dir)
+    check(b"another data set" in bytes(reply), reply)
+    eq(server.call("SAVE"), resp.OK)
+
+
+@test()
+def stock_servers_read_files_with_an_id(context):
+    context.sava_only()
+    server = durable(context, *NO_SAVE, *LOG)
+    server.call("SET", "k", "v")
+    rewrite(server)
+    server.call("SET", "late", "1")
+    eq(server.call("SAVE"), resp.OK)
+    eq(server.terminate(), 0)
+    check(data_set_of(server) is not None, "the manifest has an id")
+    check(b"sava-data-set" in read(server.path("dump.rdb")), "and so has the dump")
+    passes(CHECK_RDB, server.path("dump.rdb"))
+    passes(CHECK_AOF, server.path("appendonlydir", "appendonly.aof.manifest"))
+    for settings in (LOG, NO_LOG):
+        stock = durable(context, *NO_SAVE, *settings, binary=context.options.stock,
+                        directory=server.dir)
+        eq(sorted(contents(stock)), [(0, b"k"), (0, b"late")], settings[1])
+        if settings is LOG:
+            rewrite(stock)
+        eq(stock.terminate(), 0)
+    # And back: the stock server has written the manifest anew, without it.
+    eq(data_set_of(server), None)
+    server.restart()
+    check(data_set_of(server) is not None, "an id again")
+    eq(sorted(contents(server)), [(0, b"k"), (0, b"late")])

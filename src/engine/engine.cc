@@ -413,7 +413,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
     }
-    if (client.out.over()) [[unlikely]]
+    if (client.out.over() && !client.has(kClientReplay)) [[unlikely]]
       client.set(kClientCloseNow);
   }
 }
@@ -515,7 +515,9 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
     context.End();
     return;
   } catch (const std::bad_alloc&) {
+    if (client.has(kClientReplay)) throw;  // what was logged is not passed over
   } catch (const std::length_error&) {
+    if (client.has(kClientReplay)) throw;
   }
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);
@@ -526,7 +528,7 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
 // What is looked at while a reply is built; the loop looks again, more closely, when it has sent
 // what the socket takes.
 void Engine::LimitOutput(Client& client) const {
-  const uint64_t hard = OutputLimitOf(client).hard;
+  const uint64_t hard = client.has(kClientReplay) ? 0 : OutputLimitOf(client).hard;
   client.out.set_limit(!client.authenticated ? kStrangerOutput : hard == 0 ? SIZE_MAX : hard);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include "base/prefetch.h"
@@ -93,8 +94,13 @@ void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) 
   base::Prefetch(effects.data() + 1024);
   base::Prefetch(effects.data() + 1088);
   if (ticket >= pending_.switch_at) pending_.SetMark();
-  if (ticket >= pending_.skip_below) {
+  if (ticket < pending_.skip_below) return;
+  const size_t before = pending_.bytes.size();
+  try {
     pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
+  } catch (const std::bad_alloc&) {
+    pending_.bytes.resize(before);
+    if (pending_.lost == 0) pending_.lost = ticket;
   }
 }
 
@@ -119,7 +125,16 @@ void AofLog::Pause() {
 
 // ---- writing ----
 
+// A try that finds no memory is made again.
 void AofLog::Step() {
+  try {
+    WriteAndSync();
+  } catch (const std::bad_alloc&) {
+    WriteFailed("Out of memory");
+  }
+}
+
+void AofLog::WriteAndSync() {
   WriteOut();
   if (current_ == nullptr || current_->broken || hold_writes_) return;
   if (always() && current_->synced < written_end_) SyncWritten();
@@ -155,6 +170,11 @@ bool AofLog::TooEarly() const {
 bool AofLog::Take() {
   {
     const std::lock_guard lock(pending_.mutex);
+    if (pending_.lost != 0 && pending_.lost < pending_.switch_at) {
+      pending_.lost = 0;
+      Broken(*current_, "Out of memory for a record");
+      return false;
+    }
     const size_t size = std::min(pending_.mark, pending_.bytes.size());
     writing_end_ = pending_.mark == Pending::kNoMark ? pending_.next_ticket : pending_.switch_at;
     if (size == 0) {
@@ -169,7 +189,10 @@ bool AofLog::Take() {
     }
     if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
   }
-  if (!current_->after.empty()) writing_.insert(0, std::exchange(current_->after, {}));
+  if (!current_->after.empty()) {
+    writing_.insert(0, current_->after);
+    current_->after.clear();
+  }
   AppendSyncedMark();
   writing_size_ = writing_.size();
   return true;

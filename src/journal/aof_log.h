@@ -15,9 +15,9 @@
 // New ones for all of it would cost more than all else about it, and each sync stays short.
 //
 // Trouble: bytes that could not be written are truncated away, kept and tried again about every
-// tenth of a second. After a failed sync nothing can be known of the file: state() is kNeedsBase
-// until the owner has written a new base (SwitchAt … FinishRewrite). While state() is not kGood
-// nothing new becomes durable.
+// tenth of a second. After a failed sync nothing can be known of the file, and a record for which
+// there was no memory is missing in it: state() is kNeedsBase until the owner has written a new
+// base (SwitchAt … FinishRewrite). While state() is not kGood nothing new becomes durable.
 //
 // An increment is synced before the next one is, and is named by the manifest before anything in it
 // counts as durable. After a switch that was prepared (PrepareSwitch) the next one gets records
@@ -179,6 +179,7 @@ class AofLog final : public Sink {
     uint64_t skip_below = 0;          // a base has these
     int64_t db = -1;                  // selected at the end of bytes; -1: none
     int64_t second = 0;               // of the last timestamp
+    uint64_t lost = 0;                // the first ticket for whose record there was no memory
 
     bool switching() const { return switch_at != UINT64_MAX; }
     void SetMark();
@@ -188,6 +189,7 @@ class AofLog final : public Sink {
 
   // ---- mutex_ is held ----
   void Step();
+  void WriteAndSync();
   void WriteOut();
   bool Take();
   bool Write();

@@ -182,7 +182,14 @@ bool RespService::ParseOne(RespConnection& connection) {
     if (rest.empty()) return false;
     const auto first = static_cast<uint32_t>(args_.size());
     size_t consumed = 0;
-    switch (connection.parser.Next(rest, LimitsFor(connection), &args_, &consumed)) {
+    auto outcome = protocol::RequestParser::Outcome::kMore;
+    try {
+      outcome = connection.parser.Next(rest, LimitsFor(connection), &args_, &consumed);
+    } catch (const std::bad_alloc&) {  // its query has too many words
+      args_.resize(first);
+      connection.client.set(engine::kClientCloseNow);
+    }
+    switch (outcome) {
       case protocol::RequestParser::Outcome::kMore:
         return false;
       case protocol::RequestParser::Outcome::kError:

@@ -4,7 +4,9 @@ replies that are over the limit while they are built, memory that runs out."""
 import resource
 import subprocess
 
+import durability
 import resp
+from durability import durable, wait_idle
 from harness import SLOW, Skip, check, eq, test, until
 
 MEMBER = b"m" * 96
@@ -110,13 +112,17 @@ def a_reply_over_the_limit_is_not_built(context):
     eq(len(other.call("LRANGE", "list", "0", "-1")), 10000, "below the limit")
 
 
+def skip_with_sanitizer(context):
+    linked = subprocess.run(["ldd", context.options.server], capture_output=True, text=True)
+    if "libasan" in linked.stdout or "libtsan" in linked.stdout:
+        raise Skip("a sanitizer needs the address space itself")
+
+
 @test(timeout=120)
 def out_of_memory_ends_one_command(context):
     """With little address space left: the client is closed or gets an error, all else goes on."""
     context.sava_only("Redis ends itself")
-    linked = subprocess.run(["ldd", context.options.server], capture_output=True, text=True)
-    if "libasan" in linked.stdout or "libtsan" in linked.stdout:
-        raise Skip("a sanitizer needs the address space itself")
+    skip_with_sanitizer(context)
     server = context.start()
     other = context.client(server)
     other.pipeline([("SADD", "set", MEMBER + b"%04d" % n) for n in range(1000)])
@@ -152,3 +158,47 @@ def the_soft_limit_needs_no_traffic(context):
     quiet.send("GET", "big")
     until(lambda: other.call("CLIENT", "LIST", "ID", number) == b"", 20, "the quiet client's end")
     eq(disconnections(other), 1)
+
+
+@test(timeout=120)
+def out_of_memory_leaves_the_log_true(context):
+    """Values of many sizes, for which memory ends at one place or another on their way to the log:
+    the server goes on, and a restart has what the memory had."""
+    context.sava_only("Redis ends itself")
+    skip_with_sanitizer(context)
+    server = durable(context, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec")
+    other = context.client(server)
+    room = (status_kb(server, "VmSize") << 10) + (300 << 20)
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (room, -1))
+    eq(other.call("SET", "kept", "1"), resp.OK)
+    for megabytes in range(20, 60, 2):
+        client = context.client(server)
+        try:
+            reply = client.call("SET", "big", b"x" * (megabytes << 20))
+            check(reply == resp.OK or resp.is_error(reply), resp.show(reply)[:100])
+            client.call("DEL", "big")
+        except (resp.ConnectionClosed, ConnectionError):
+            pass
+        client.close()
+        check(server.process.poll() is None, "ended by a value of %d MB" % megabytes)
+        eq(other.call("GET", "kept"), b"1", "after %d MB" % megabytes)
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (-1, -1))
+    until(lambda: other.call("SET", "last", "1") == resp.OK, 30, "a write that is accepted")
+    wait_idle(server)
+    other.call("DEL", "big")
+    expected = durability.contents(server)
+    server.kill()
+    eq(durability.contents(server.restart()), expected)
+
+
+@test(timeout=60)
+def loading_has_no_limit(context):
+    """The answers of a log that is replayed go nowhere."""
+    context.sava_only("Redis's replay has no output")
+    server = durable(context, "--save", "", "--appendonly", "yes")
+    with server.client() as client:
+        client.pipeline([("RPUSH", "list", n) for n in range(1000)])
+    server.kill()
+    server.options += ["--client-output-buffer-limit", "normal 100 0 0"]
+    server.restart()
+    eq(context.client(server).call("LLEN", "list"), 1000)

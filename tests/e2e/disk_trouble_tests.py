@@ -17,7 +17,7 @@ import urllib.request
 import durability
 import resp
 from durability import contents, durable, increments, persistence, wait_idle
-from harness import SLOW, Skip, check, eq, free_port, test, until
+from harness import SLOW, Skip, check, eq, free_port, run_workers, test, until
 
 NO_SAVE = ("--save", "")
 NO_LOG = ("--appendonly", "no")
@@ -654,6 +654,41 @@ def a_full_filesystem_under_always(context):
         writer.take()
     writer.until_accepted()
     writer.check_kept()
+
+
+@test(timeout=90)
+def a_kill_on_a_full_filesystem(context):
+    """Pipelines of several clients fill the disk; killed then, nothing acknowledged is gone."""
+    context.sava_only("Redis loses some")
+    for policy in ("everysec", "no"):
+        place = small_disk(context, "8m")
+        server = durable(
+            context, *NO_SAVE, "--appendonly", "yes", "--appendfsync", policy,
+            "--auto-aof-rewrite-percentage", "0", directory=place,
+        )
+        address = server.address
+
+        def fill(number):
+            done = []
+            with resp.Client(address) as client:
+                for batch in range(1000):
+                    keys = [b"key:%d:%d:%d" % (number, batch, n) for n in range(32)]
+                    try:
+                        replies = client.pipeline([("SET", key, key * 10) for key in keys])
+                    except (resp.ConnectionClosed, TimeoutError):
+                        return done
+                    done += [key for key, reply in zip(keys, replies) if reply == resp.OK]
+                    if any(resp.is_error(reply, "MISCONF") for reply in replies):
+                        return done
+            raise AssertionError("the disk is not full")
+
+        acknowledged = sum(run_workers([lambda n=n: fill(n) for n in range(6)], 60), [])
+        server.kill()
+        subprocess.run(["mount", "-o", "remount,size=32m", place], check=True)
+        found = contents(server.restart())
+        lost = [key for key in acknowledged if found.get((0, key)) != (key * 10, -1)]
+        check(acknowledged, "no write was accepted")
+        eq(len(lost), 0, "%s: of %d acknowledged writes are gone" % (policy, len(acknowledged)))
 
 
 @test()

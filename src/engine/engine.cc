@@ -627,12 +627,11 @@ void Engine::NoteSlow(Client& client, const Command& command, commands::Args arg
 
 // CLIENT REPLY OFF and SKIP: the reply was made and is taken back, but for what was pushed.
 void Engine::FinishReply(Client& client, size_t mark) {
-  if (!client.has(kClientReplyOff | kClientReplySkip | kClientReplySkipNext)) return;
-  if (client.has(kClientReplyOff | kClientReplySkip)) {
-    client.out.TruncateTo(mark);
-    client.out.Append(client.pushed);
-    client.pushed.clear();
-  }
+  constexpr uint32_t kSilenced = kClientReplyOff | kClientReplySkip;
+  if (!client.has(kSilenced | kClientReplySkipNext) && client.pushed.empty()) return;
+  if (client.has(kSilenced)) client.out.TruncateTo(mark);
+  client.out.Append(client.pushed);
+  client.pushed.clear();
   const bool skip_next = client.has(kClientReplySkipNext);
   client.set(kClientReplySkip, skip_next);
   client.set(kClientReplySkipNext, false);

@@ -275,6 +275,7 @@ base::Status Persistence::LoadDumpOrBegin(const engine::Settings& settings) {
 
 base::Status Persistence::LoadAll(const engine::Settings& settings, AofManifest* manifest) {
   if (!settings.appendonly) return LoadDumpOrBegin(settings);
+  const bool dump = files_.Exists(PathIn(settings.dir, settings.dbfilename));
   const std::string directory = DirectoryFor(settings);
   auto found = AofLog::FindManifest(files_, directory, settings.appendfilename, manifest);
   if (!found) return base::Error{found.error()};

@@ -2,18 +2,41 @@
 
 #include <malloc.h>
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 namespace sava::base {
 
-Blob* Blob::New(size_t size) {
-  void* memory = malloc(sizeof(Blob) + size);
+namespace {
+
+// From so many bytes on the system's zeroes are waited for when they are needed, not before.
+constexpr size_t kLateZeroes = 1 << 20;
+
+// What a block that grows is to have: the allocator's next size, at most a quarter more.
+size_t RoomFor(size_t bytes) {
+  const size_t step = bytes <= 128 ? 16 : size_t{1} << (std::bit_width(bytes - 1) - 3);
+  return (bytes + step - 1) & ~(step - 1);
+}
+
+}  // namespace
+
+Blob* Blob::Init(void* memory, size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   auto* blob = new (memory) Blob;
   blob->size_ = size;
   blob->capacity_ = malloc_usable_size(memory) - sizeof(Blob);
+  return blob;
+}
+
+Blob* Blob::New(size_t size) { return Init(malloc(sizeof(Blob) + size), size); }
+
+Blob* Blob::Extended(std::string_view bytes, size_t size) {
+  const size_t added = size - bytes.size();
+  Blob* blob = added < kLateZeroes ? New(size) : Init(calloc(1, sizeof(Blob) + size), size);
+  if (!bytes.empty()) memcpy(blob->data(), bytes.data(), bytes.size());
+  if (added < kLateZeroes) memset(blob->data() + bytes.size(), 0, added);
   return blob;
 }
 
@@ -25,10 +48,15 @@ Blob* Blob::Copy(std::string_view bytes) {
 
 Blob* Blob::Resize(Blob* blob, size_t size) {
   const size_t old = blob->size_;
+  if (size > 2 * old && size - old >= kLateZeroes && size > blob->capacity_) {
+    Blob* larger = Extended(blob->view(), size);
+    blob->Unref();
+    return larger;
+  }
   if (size > blob->capacity_ || size < blob->capacity_ / 2) {
-    // Appending often is the usual reason to grow: leave room, a sixteenth at most once large.
-    const size_t spare = size > old ? (size < (1U << 20) ? size : size / 16) : 0;
-    void* memory = realloc(static_cast<void*>(blob), sizeof(Blob) + size + spare);
+    // Appending often is the usual reason to grow.
+    const size_t bytes = sizeof(Blob) + size;
+    void* memory = realloc(static_cast<void*>(blob), size > old ? RoomFor(bytes) : bytes);
     if (memory == nullptr) throw std::bad_alloc();
     blob = static_cast<Blob*>(memory);
     blob->capacity_ = malloc_usable_size(memory) - sizeof(Blob);

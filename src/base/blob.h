@@ -17,7 +17,10 @@ class Blob {
   // A blob of `size` bytes, not initialised, with one reference.
   static Blob* New(size_t size);
   static Blob* Copy(std::string_view bytes);
-  // Like realloc; REQUIRES: unique(). New bytes are zero. May move: the old pointer is dead.
+  // The bytes, and zeroes behind them up to `size`; many of those cost nothing yet.
+  static Blob* Extended(std::string_view bytes, size_t size);
+  // Like realloc; REQUIRES: unique(). New bytes are zero. May move: the old pointer is dead. Room
+  // is left for more, at most a quarter.
   static Blob* Resize(Blob* blob, size_t size);
 
   char* data() { return reinterpret_cast<char*>(this + 1); }
@@ -32,6 +35,8 @@ class Blob {
   void Unref();
 
  private:
+  static Blob* Init(void* memory, size_t size);
+
   std::atomic<uint32_t> refs_{1};
   size_t size_ = 0;
   size_t capacity_ = 0;

@@ -653,9 +653,7 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
     base::Blob* blob = entry->blob();
     const size_t wanted = std::max(size, blob->size());
     if (!blob->unique()) {
-      base::Blob* copy = base::Blob::New(wanted);
-      memcpy(copy->data(), blob->data(), blob->size());
-      memset(copy->data() + blob->size(), 0, wanted - blob->size());
+      base::Blob* copy = base::Blob::Extended(blob->view(), wanted);
       external_bytes_ += copy->memory() - blob->memory();
       displaced->blob = blob;
       blob = copy;
@@ -695,9 +693,7 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
     memset(small + current.size(), 0, wanted - current.size());
     value.bytes = {small, wanted};
   } else {
-    value.blob = base::Blob::New(wanted);
-    if (!current.empty()) memcpy(value.blob->data(), current.data(), current.size());
-    memset(value.blob->data() + current.size(), 0, wanted - current.size());
+    value.blob = base::Blob::Extended(current, wanted);
   }
   entry = Put(hash, key, value, expire_at, displaced);
   return value.blob != nullptr ? value.blob->data() : entry->mutable_payload();

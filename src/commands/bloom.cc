@@ -29,6 +29,10 @@ constexpr std::string_view kDifferent = "ERR filters cannot be merged";
 
 // ---- making ----
 
+std::unique_ptr<Bloom> MakeFilter(Context& context, const Bloom::Options& options) {
+  return context.RoomFor(Bloom::BytesFor(options)) ? Bloom::Make(options) : nullptr;
+}
+
 void Reserve(Context& context) {
   Bloom::Options options;
   if (!ParseBloomReserve(context, &options)) return;
@@ -38,7 +42,7 @@ void Reserve(Context& context) {
     context.Error(kFilterExists);
     return;
   }
-  std::unique_ptr<Bloom> made = Bloom::Make(options);
+  std::unique_ptr<Bloom> made = MakeFilter(context, options);
   if (made == nullptr) {
     context.Error(kNoMemory);
     return;
@@ -60,7 +64,7 @@ void AddItems(Context& context, size_t first, const Bloom::Options* wanted, bool
       context.Error(kFilterNotFound);
       return;
     }
-    made = Bloom::Make(*wanted);
+    made = MakeFilter(context, *wanted);
     if (made == nullptr) {
       context.Error(kNoMemory);
       return;

@@ -111,6 +111,12 @@ class Context {
   std::string_view arg(size_t i) const { return args_[i]; }
   protocol::Reply& reply() { return reply_; }
   int64_t now_ms() const { return now_ms_; }
+  // Whether a value of so many bytes, announced from outside, may be made: asked before anything is
+  // reserved for it.
+  virtual bool RoomFor(uint64_t bytes) const {
+    static_cast<void>(bytes);
+    return true;
+  }
   // Whether a key with this expiry is as good as gone. Never while the log is replayed: what
   // happened to the key before its time came must happen again.
   bool Past(int64_t expire_at) const { return expire_at <= past_ms_; }

@@ -1058,7 +1058,17 @@ int64_t Engine::BufferBytes() const {
 
 size_t Engine::UsedMemory() const {
   const int64_t other = other_memory_.load(std::memory_order_relaxed) + BufferBytes();
-  return keyspace_.UsedBytes() + static_cast<size_t>(std::max<int64_t>(0, other));
+  const int64_t used = static_cast<int64_t>(keyspace_.UsedBytes()) + other;
+  return static_cast<size_t>(std::max<int64_t>(0, used));
+}
+
+bool Engine::RoomFor(uint64_t bytes) const {
+  const uint64_t limit = settings_->maxmemory;
+  const bool evicts = settings_->maxmemory_policy != MaxmemoryPolicy::kNoEviction;
+  if (limit > 0 && bytes > limit - (evicts ? 0 : std::min<uint64_t>(limit, UsedMemory()))) {
+    return false;
+  }
+  return bytes <= memory_ceiling_ - std::min<uint64_t>(memory_ceiling_, UsedMemory());
 }
 
 // ---- upkeep ----

@@ -252,8 +252,9 @@ class Engine {
   // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace, and
   // how much of that are records on their way to the log, which do not count toward maxmemory.
   // Buffers of clients are known at any time.
-  void set_other_memory(size_t bytes, size_t log_bytes) {
-    other_memory_.store(static_cast<int64_t>(bytes) - BufferBytes(), std::memory_order_relaxed);
+  // Less than nothing where keys share a value that each of them counts.
+  void set_other_memory(int64_t bytes, size_t log_bytes) {
+    other_memory_.store(bytes - BufferBytes(), std::memory_order_relaxed);
     log_memory_.store(log_bytes, std::memory_order_relaxed);
   }
   size_t log_memory() const { return log_memory_.load(std::memory_order_relaxed); }
@@ -264,6 +265,11 @@ class Engine {
     other_memory_.fetch_sub(static_cast<int64_t>(object.MemoryUsage(5)), std::memory_order_relaxed);
   }
   int64_t BufferBytes() const;
+  // All the memory there is for the process.
+  void set_memory_ceiling(uint64_t bytes) { memory_ceiling_ = bytes; }
+  // Whether a value of so many bytes could be held, with all others or, where they can be evicted,
+  // without them.
+  bool RoomFor(uint64_t bytes) const;
   // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
   // held.
   bool MakeRoom(Lane& lane);
@@ -441,6 +447,7 @@ class Engine {
   WaitLines waits_;
   std::atomic<int64_t> other_memory_{0};
   std::atomic<size_t> log_memory_{0};
+  uint64_t memory_ceiling_ = UINT64_MAX;  // before there are clients
   std::atomic<int64_t> evicting_bytes_{0};
   std::atomic<int64_t> pause_until_{0};
   std::atomic<bool> pause_writes_only_{false};

@@ -811,6 +811,11 @@ void EngineContext::SwapDb(int a, int b) {
   engine_.MarkAllReady(lane_, b, false);
 }
 
+// What is in the log had room once.
+bool EngineContext::RoomFor(uint64_t bytes) const {
+  return (client_ != nullptr && client_->has(kClientReplay)) || engine_.RoomFor(bytes);
+}
+
 bool EngineContext::SelectDb(int db) {
   if (db < 0 || db >= engine_.keyspace_.databases()) return false;
   client_->db = db;

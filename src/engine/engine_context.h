@@ -104,6 +104,7 @@ class EngineContext final : public commands::Context {
   void ForEachKey(const std::function<void(std::string_view)>& visit) override;
   int64_t Flush(int db, bool async) override;
   void SwapDb(int a, int b) override;
+  bool RoomFor(uint64_t bytes) const override;
   bool SelectDb(int db) override;
   commands::KeyAge Age(std::string_view key) override;
   void SetAge(std::string_view key, int64_t idle_seconds, int frequency) override;

@@ -71,6 +71,23 @@ size_t SystemMemory() {
   return static_cast<size_t>(info.totalram) * info.mem_unit;
 }
 
+size_t MemoryCeiling() {
+  size_t least = SystemMemory();
+  // "0::/path": its own group, and those that it is in.
+  std::string path;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    if (line.starts_with("0::")) path = line.substr(3);
+  }
+  while (!path.empty()) {
+    size_t limit = 0;
+    std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
+    if (file >> limit && limit > 0) least = std::min(least, limit);
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
+  return least;
+}
+
 void LimitHugePages(bool limit) {
   prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);  // it may have been inherited
   if (!limit) return;

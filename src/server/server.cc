@@ -284,6 +284,7 @@ base::Status Server::Open() {
   // What there is one of for all hashes is not to be counted as that of the first.
   types::SharedTexts::FieldNames();
   types::SharedTexts::FieldValues();
+  engine_->set_memory_ceiling(MemoryCeiling());
   Tick();
   startup_memory_ = engine_->UsedMemory();
   return {};
@@ -458,8 +459,8 @@ MemoryFigures Server::Memory() {
   figures.active = allocator.active;
   figures.resident = allocator.resident;
   AccountMemory(allocator);
-  figures.dataset = engine_->keyspace().UsedBytes();
-  figures.used = std::max(engine_->UsedMemory(), figures.dataset);
+  figures.used = engine_->UsedMemory();
+  figures.dataset = std::min(engine_->keyspace().UsedBytes(), figures.used);
   figures.overhead = figures.used - figures.dataset;
   figures.startup = startup_memory_;
   figures.rss = ResidentBytes();
@@ -476,8 +477,11 @@ void Server::AccountMemory(const AllocatorFigures& allocator) {
   const size_t allocated = allocator.allocated - allocator.cached;
   const size_t held = engine_->keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
   const journal::AofLog* const log = persistence_->log();
-  engine_->set_other_memory(allocated > held ? allocated - held : 0,
-                            log == nullptr ? 0 : log->buffered());
+  // The allocator of a sanitizer does not say: then buffers are all that is known.
+  const int64_t other = allocated == 0
+                            ? engine_->BufferBytes()
+                            : static_cast<int64_t>(allocated) - static_cast<int64_t>(held);
+  engine_->set_other_memory(other, log == nullptr ? 0 : log->buffered());
 }
 
 void Server::PurgeMemory() {

@@ -47,6 +47,11 @@ std::unique_ptr<Bloom> Bloom::Make(const Options& options) {
   return bloom;
 }
 
+uint64_t Bloom::BytesFor(const Options& options) {
+  if (!options.reserved || options.deletable) return 0;
+  return BitFilter::Fit(options.layout, options.capacity, options.error).bits / 8;
+}
+
 std::unique_ptr<Bloom> Bloom::MakeClassic(uint64_t bits, uint32_t hashes) {
   const BitFilter::Geometry geometry{BloomLayout::kClassic, bits, hashes, INT64_MAX};
   if (!BitFilter::Valid(geometry)) return nullptr;

@@ -27,6 +27,12 @@ class CountMin final : public Object {
   static constexpr uint64_t kMaxTotal = (uint64_t{1} << 63) - 1;
   // 16 GiB.
   static constexpr uint64_t kMaxCells = uint64_t{1} << 32;
+  // An item has a counter in every row.
+  static constexpr uint64_t kMaxDepth = 65536;
+  static uint64_t BytesFor(uint64_t width, uint64_t depth) {
+    return width > UINT64_MAX / sizeof(uint32_t) / depth ? UINT64_MAX
+                                                         : width * depth * sizeof(uint32_t);
+  }
 
   // A source of Merge.
   struct Weighted {

@@ -438,3 +438,70 @@ def buffers_of_clients_count_toward_the_limit(context):
         # 2 MB had to go: 20 keys. A buffer is somewhat larger than what is in it.
         check(15 <= staying <= 31, "%s: %d keys are left" % (server.name, staying))
         eq(left, staying, "%s: keys when the client has left" % server.name)
+
+
+@test()
+def a_value_that_two_keys_share_counts_once(context):
+    server = context.start()
+    if server.info_field("allocator_allocated", "memory") == "0":
+        return  # an allocator that does not say
+    client = context.client(server)
+    client.call("SET", "a", b"x" * (32 << 20))
+    before = used(server)
+    for number in range(4):
+        eq(client.call("COPY", "a", "copy%d" % number), 1)
+    check(used(server) < before + (1 << 20), "%d bytes more" % (used(server) - before))
+
+
+@test()
+def a_string_that_grows_keeps_little_room(context):
+    """Bits set one after another, and bytes appended: at most a quarter is spare."""
+    client = context.client(context.start())
+    for size in range(600, 100000, 700):
+        client.call("SETBIT", "bits", str(8 * size - 1), "1")
+        client.call("APPEND", "bytes", b"x" * 700)
+        for key, bytes_in_use in (("bits", size), ("bytes", client.call("STRLEN", "bytes"))):
+            usage = client.call("MEMORY", "USAGE", key)
+            check(
+                usage <= bytes_in_use * 1.25 + 100,
+                "%s: %d bytes take %d" % (key, bytes_in_use, usage),
+            )
+
+
+@test()
+def sizes_from_outside_are_refused_before_anything_is_reserved(context):
+    """What could not be held is not made: at once, with a clear error."""
+    server = context.start()
+    client = context.client(server)
+    limit = used(server) + (64 << 20)
+    client.call("CONFIG", "SET", "maxmemory", str(limit))
+    sketch = resp.Error(b"CMS: Insufficient memory to create the key")
+    bits = resp.Error(b"ERR Insufficient memory to create filter")
+    depth = resp.Error(b"CMS: invalid depth")
+    refused = (
+        (("CMS.INITBYDIM", "k", "4294967296", "1"), sketch),
+        (("CMS.INITBYDIM", "k", "9223372036854775807", "1"), sketch),
+        (("CMS.INITBYDIM", "k", "20000000", "1"), sketch),
+        (("CMS.INITBYDIM", "k", "1", "4294967296"), depth),
+        (("CMS.INITBYDIM", "k", "65536", "65536"), sketch),
+        (("CMS.INITBYPROB", "k", "0.00000001", "0.1"), sketch),
+        (("BF.RESERVE", "k", "0.01", "1000000000"), bits),
+        (("BF.RESERVE", "k", "0.01", "9223372036854775807"), bits),
+        (("BF.INSERT", "k", "CAPACITY", "1000000000", "ITEMS", "a"), bits),
+    )
+    for policy in ("noeviction", "allkeys-lru"):
+        client.call("CONFIG", "SET", "maxmemory-policy", policy)
+        for command, error in refused:
+            eq(client.call(*command), error, " ".join(command))
+        eq(client.call("EXISTS", "k"), 0)
+    check(used(server) < limit - (60 << 20), "used_memory is %d" % used(server))
+    # These grow with what they hold: nothing is reserved, whatever they are told.
+    for command in (
+        ("CF.RESERVE", "cf", "1099511627776", "BUCKETSIZE", "255"),
+        ("TOPK.RESERVE", "topk", "4294967295", "4294967295", "4294967295", "0.9"),
+    ):
+        eq(client.call(*command), resp.OK, " ".join(command))
+    eq(client.call("CF.ADD", "cf", "a"), 1)
+    check(resp.is_null(client.call("TOPK.ADD", "topk", "a")[0]), "TOPK.ADD")
+    eq(client.call("CMS.INITBYDIM", "small", "1000", "5"), resp.OK)
+    check(used(server) < limit - (60 << 20), "used_memory is %d" % used(server))

@@ -271,13 +271,13 @@ TEST_F(Filters, CuckooReserve) {
   EXPECT_EQ(Run("CF.RESERVE x -5"), "-Capacity must be at least (BucketSize * 2)");
   EXPECT_EQ(Run("CF.RESERVE x 100 BUCKETSIZE a"), "-Couldn't parse BUCKETSIZE");
   EXPECT_EQ(Run("CF.RESERVE x 100 BUCKETSIZE 0"),
-            "-BUCKETSIZE parameter needs to be a positive integer");
+            "-BUCKETSIZE: value must be an integer between 1 and 255, inclusive.");
   EXPECT_EQ(Run("CF.RESERVE x 100 MAXITERATIONS a"), "-Couldn't parse MAXITERATIONS");
   EXPECT_EQ(Run("CF.RESERVE x 100 MAXITERATIONS 0"),
-            "-MAXITERATIONS parameter needs to be a positive integer");
+            "-MAXITERATIONS: value must be an integer between 1 and 65535, inclusive.");
   EXPECT_EQ(Run("CF.RESERVE x 100 EXPANSION a"), "-Couldn't parse EXPANSION");
   EXPECT_EQ(Run("CF.RESERVE x 100 EXPANSION -1"),
-            "-EXPANSION parameter needs to be a non-negative integer");
+            "-EXPANSION: value must be an integer between 0 and 32768, inclusive.");
   EXPECT_EQ(Run("CF.RESERVE x 100 EXPANSION"),
             "-ERR wrong number of arguments for 'cf.reserve' command");
   EXPECT_EQ(Run("EXISTS x"), ":0");

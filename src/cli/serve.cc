@@ -200,7 +200,7 @@ void Banner(server::Server& server) {
 }  // namespace
 
 int Serve(std::span<const std::string> args, const Program& program) {
-  if (args.size() == 1 && (args[0] == "--help" || args[0] == "-h")) {
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
     fmt::print("{}", kHelp);
     return 0;
   }

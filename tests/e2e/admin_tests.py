@@ -134,7 +134,8 @@ def config_set_bind(context):
 
         client = context.client(server)
         for value, everywhere in (("*", True), ("127.0.0.1", False), ("*", True)):
-            eq(client.call("CONFIG", "SET", "bind", value), resp.OK, "%s: %s" % (server.name, value))
+            reply = client.call("CONFIG", "SET", "bind", value)
+            eq(reply, resp.OK, "%s: %s" % (server.name, value))
             until(lambda: reachable("127.0.0.1"), what="an answer after bind " + value)
             context.same(reachable("127.0.0.2"), everywhere, "%s: bind %s" % (server.name, value))
         # An address of nobody's: the old listener has to come back.
@@ -157,7 +158,8 @@ def bind_source_addr(context):
         eq(client.call("CONFIG", "SET", "bind-source-addr", "127.0.0.2"), resp.OK)
         eq(client.call("CONFIG", "REWRITE"), resp.OK)
         with open(path) as file:
-            context.expect('bind-source-addr "127.0.0.2"' in file.read(), started.name + ": rewrite")
+            kept = 'bind-source-addr "127.0.0.2"' in file.read()
+        context.expect(kept, started.name + ": rewrite")
         eq(client.call("CONFIG", "SET", "bind-source-addr", ""), resp.OK)
         eq(client.call("CONFIG", "GET", "bind-source-addr"), [b"bind-source-addr", b""])
 

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -138,6 +139,7 @@ def main():
     parser.add_argument("--out", default=os.path.join("build", "timeline-bench"))
     parser.add_argument("--jmeter", action="store_true", help="Apache JMeter instead of our own generator")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended then, too
     for name in ("server", "app", "out"):
         setattr(options, name, os.path.abspath(getattr(options, name)))
     results = []

@@ -10,6 +10,7 @@ The last line is `N passed, N failed` (`, N skipped` follows when there are any)
 import argparse
 import importlib
 import os
+import signal
 import sys
 import time
 import traceback
@@ -30,6 +31,7 @@ def main():
     parser.add_argument("--no-mariadb", action="store_true")
     parser.add_argument("--pictures", help="where the browser test puts pictures of the pages")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended then, too
     options.server = os.path.abspath(options.server)
     options.app = os.path.abspath(options.app)
     passed = failed = skipped = 0

@@ -349,7 +349,8 @@ int Menu(Sizes sizes) {
 // A word that means nothing here, and what may have been meant. Values may begin with a dash.
 std::optional<std::string> FindUnknown(const std::vector<std::string>& words, bool takes_values) {
   constexpr std::string_view kVerbs[] = {"create", "add", "check", "info", "size"};
-  constexpr std::string_view kOptions[] = {"--bits", "--hashes", "--items", "--rate", "--help"};
+  constexpr std::string_view kOptions[] = {"--bits", "--hashes", "--items",
+                                           "--rate", "--force",  "--help"};
   std::string hint;
   if (std::ranges::find(kVerbs, words[0]) == std::end(kVerbs)) {
     const bool option = words[0].starts_with("--");

@@ -400,8 +400,7 @@ TEST_F(AofLogTest, WritesBehindWhateverThePolicy) {
   }
 }
 
-// An answer may leave when its record is on disk (always) or in the file; trouble holds up only
-// those of always.
+// An answer may leave when its record is on disk (always) or in the file, in trouble, too.
 TEST_F(AofLogTest, KeepsWhatAnswersWaitFor) {
   for (const auto policy :
        {AofLog::Policy::kAlways, AofLog::Policy::kEverysec, AofLog::Policy::kNo}) {
@@ -427,6 +426,35 @@ TEST_F(AofLogTest, KeepsWhatAnswersWaitFor) {
     EXPECT_TRUE(driver.Settle());
     EXPECT_EQ(driver.log().kept(), 2U);
   }
+}
+
+// What comes after a sync that failed stands in no file that counts until there is a new base; what
+// was written before is answered.
+TEST_F(AofLogTest, KeepsNothingMoreWhileItNeedsABase) {
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kEverysec);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  driver.Append({{0, {"SET", "a", "1"}}});
+  driver.log().Pause();
+  disk.set_faults([](CrashRecorder::Kind kind) { return kind == CrashRecorder::Kind::kSync; });
+  driver.log().RequestSync();
+  for (int i = 0; i < 5000 && driver.log().state() == AofLog::State::kGood; ++i) {
+    driver.log().Pause();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(driver.log().state(), AofLog::State::kNeedsBase);
+  driver.Append({{0, {"SET", "b", "2"}}});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().kept(), 1U);
+  disk.set_faults({});
+  driver.BeginRewrite();
+  driver.Append({{0, {"SET", "c", "3"}}});
+  driver.log().Pause();
+  EXPECT_EQ(driver.log().kept(), 1U);
+  EXPECT_TRUE(driver.FinishRewrite());
+  EXPECT_TRUE(driver.Settle());
+  EXPECT_EQ(driver.log().kept(), 3U);
 }
 
 // Power fails anywhere: what comes back is a beginning of what was recorded, with all that was

@@ -209,7 +209,7 @@ void* PagePool::Allocate(size_t pages) {
   idle_.fetch_sub(idle, std::memory_order_relaxed);
   free_.fetch_sub(pages, std::memory_order_relaxed);
   if (base == spare_) spare_ = nullptr;
-  if (region.idle_count + region.bare_count == 0) open_.erase(base);
+  if (region.idle_count + region.bare_count == 0) region.closed = open_.extract(base);
   if (const std::function<void()> helper = WantsHelp()) {
     lock.unlock();
     try {
@@ -243,10 +243,10 @@ void PagePool::Free(void* first, size_t pages) {
   Opened(at->first, region, lock);
 }
 
-void PagePool::Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock) {
+void PagePool::Opened(char* base, Region& region, std::unique_lock<std::mutex>& lock) {
   const bool keep = spare_ == nullptr && region.idle_count > 0;
   if (region.idle_count + region.bare_count < kPages || keep) {
-    open_.insert(base);
+    if (!region.closed.empty()) open_.insert(std::move(region.closed));
     if (region.idle_count + region.bare_count == kPages) spare_ = base;
     return;
   }
@@ -303,7 +303,7 @@ bool PagePool::Trim(size_t least) {
   const size_t count = region.idle_count;
   region.idle = {};
   region.idle_count = 0;
-  if (region.bare_count == 0) open_.erase(at);
+  if (region.bare_count == 0) region.closed = open_.extract(at);
   lock.unlock();
   // Else the system would put a huge page there again, in its own time.
   static_cast<void>(madvise(base, kRegion, MADV_NOHUGEPAGE));

@@ -78,6 +78,8 @@ class PagePool {
     size_t idle_count = 0;
     size_t bare_count = 0;
     size_t row = 0;  // at most so many free pages stand in a row
+    // What stands in open_ for it while it is not there: a page can be freed without memory.
+    std::set<char*>::node_type closed;
   };
 
   // 2 MB, for which the system is asked for a huge page, or for small ones.
@@ -94,7 +96,7 @@ class PagePool {
   void SetRow(char* base, Region& region, size_t row);
   // After pages of it became free. Releases it, and the lock, when nothing else is in it and
   // another such region is kept, or all of it was given back.
-  void Opened(char* base, const Region& region, std::unique_lock<std::mutex>& lock);
+  void Opened(char* base, Region& region, std::unique_lock<std::mutex>& lock);
 
   std::mutex mutex_;  // all below; the counts are read without it
   std::map<char*, Region> regions_;

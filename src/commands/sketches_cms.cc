@@ -50,9 +50,7 @@ void InitByDim(Context& context) {
   if (!context.IntArg(2, &width, "CMS: invalid width")) return;
   if (width < 1) return context.Error("CMS: invalid width");
   if (!context.IntArg(3, &depth, "CMS: invalid depth")) return;
-  if (depth < 1 || depth > static_cast<int64_t>(CountMin::kMaxDepth)) {
-    return context.Error("CMS: invalid depth");
-  }
+  if (depth < 1) return context.Error("CMS: invalid depth");
   if (width > INT64_MAX / depth) return context.Error("CMS: invalid init arguments");
   Make(context, static_cast<uint64_t>(width), static_cast<uint64_t>(depth), "cms.initbydim");
 }

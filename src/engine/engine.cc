@@ -1063,6 +1063,7 @@ size_t Engine::UsedMemory() const {
 }
 
 bool Engine::RoomFor(uint64_t bytes) const {
+  if (bytes == UINT64_MAX) return false;
   const uint64_t limit = settings_->maxmemory;
   const bool evicts = settings_->maxmemory_policy != MaxmemoryPolicy::kNoEviction;
   if (limit > 0 && bytes > limit - (evicts ? 0 : std::min<uint64_t>(limit, UsedMemory()))) {

@@ -53,7 +53,7 @@ uint32_t LeastOf(const uint32_t* table, Places places, uint64_t depth) {
 }  // namespace
 
 std::unique_ptr<CountMin> CountMin::Make(uint64_t width, uint64_t depth) {
-  if (depth > kMaxDepth || width > kMaxCells / depth) return nullptr;
+  if (width > kMaxCells / depth) return nullptr;
   // Zeroed by the kernel page by page, when they are first used.
   Cells cells(static_cast<uint32_t*>(calloc(width * depth, sizeof(uint32_t))));
   if (cells == nullptr) return nullptr;
@@ -176,7 +176,7 @@ std::unique_ptr<Object> CountMin::Load(uint8_t /*rdb_type*/, Reader& in) {
   const uint64_t depth = in.ModuleUnsigned();
   const uint64_t total = in.ModuleUnsigned();
   if (!in.ok() || width == 0 || depth == 0 || total > kMaxTotal) return nullptr;
-  if (depth > kMaxDepth || width > kMaxCells / depth) return nullptr;
+  if (width > kMaxCells / depth) return nullptr;
   if (width * depth * sizeof(uint32_t) > in.remaining() * kMostGrowth) return nullptr;
   std::unique_ptr<CountMin> sketch = Make(width, depth);
   if (sketch == nullptr) return nullptr;

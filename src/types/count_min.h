@@ -27,11 +27,12 @@ class CountMin final : public Object {
   static constexpr uint64_t kMaxTotal = (uint64_t{1} << 63) - 1;
   // 16 GiB.
   static constexpr uint64_t kMaxCells = uint64_t{1} << 32;
-  // An item has a counter in every row.
-  static constexpr uint64_t kMaxDepth = 65536;
+  // An item has a counter in every row: with more rows one command would take milliseconds.
+  static constexpr uint64_t kMaxNewDepth = 65536;
+  // What a new one takes; UINT64_MAX: it is not to be made.
   static uint64_t BytesFor(uint64_t width, uint64_t depth) {
-    return width > UINT64_MAX / sizeof(uint32_t) / depth ? UINT64_MAX
-                                                         : width * depth * sizeof(uint32_t);
+    if (depth > kMaxNewDepth || width > kMaxCells / depth) return UINT64_MAX;
+    return width * depth * sizeof(uint32_t);
   }
 
   // A source of Merge.

@@ -12,8 +12,7 @@ namespace {
 
 void ShowFeed(Visit& visit, int status, const std::string& message, const Post& draft) {
   auto& application = visit.application();
-  PageRequest request{std::max<std::int64_t>(0, visit.NumberField("page").value_or(0)),
-                      application.settings.front_page};
+  PageRequest request{visit.PageNumber(), application.settings.front_page};
   auto page = application.posts.Feed(visit.user(), request);
   if (!page.ok) {
     visit.Refuse(503, "The database does not answer.");

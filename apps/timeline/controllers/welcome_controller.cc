@@ -64,8 +64,7 @@ void ShowUser(Visit& visit) {
     visit.Refuse(404, "There is no such person.");
     return;
   }
-  PageRequest request{std::max<std::int64_t>(0, visit.NumberField("page").value_or(0)),
-                      application.settings.profile_page};
+  PageRequest request{visit.PageNumber(), application.settings.profile_page};
   auto page = application.posts.Profile(*id, request);
   if (!page.ok) {
     visit.Refuse(503, "The database does not answer.");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "services/password.h"
@@ -83,6 +84,10 @@ std::string Visit::Field(const std::string& name) const {
 
 std::optional<std::int64_t> Visit::NumberField(const std::string& name) const {
   return NumberOf(Field(name));
+}
+
+std::int64_t Visit::PageNumber() const {
+  return std::clamp<std::int64_t>(NumberField("page").value_or(0), 0, 1000000000);
 }
 
 std::optional<Id> Visit::PathId(std::size_t group) const {

@@ -27,6 +27,9 @@ class Visit {
   // A field of a form or of the query; empty when it is not there.
   std::string Field(const std::string& name) const;
   std::optional<std::int64_t> NumberField(const std::string& name) const;
+  // The field `page`, from 0; 0 when it is none, and never so large that a product with it
+  // overflows.
+  std::int64_t PageNumber() const;
   // The number in the n-th group of the route.
   std::optional<Id> PathId(std::size_t group) const;
   bool form_token_fits() const;

@@ -104,6 +104,8 @@ class Persistence {
     bool nosave = false;  // none
   };
   base::Status Prepare(const Ending& ending);
+  // Whether a log that was switched on has no base yet: there may be no other copy of the data.
+  bool writes_first_base() const { return first_base_.load(); }
   // Runs `work` on the keeper with the gate closed; returns when it is done.
   void RunAlone(const std::function<void()>& work);
   // Ends the keeper and the log. REQUIRES: the loops have ended.
@@ -216,10 +218,10 @@ class Persistence {
 
   // Whose the files are, see persistence_files.cc.
   void UnlockFiles();
-  base::Status FollowFiles(const engine::Settings& now);
   void LookAtDump(const engine::Settings& settings, const journal::AofManifest& manifest);
   // Where to put what stands at the path before it is replaced; "": it may be replaced.
   std::string AsideName(const std::string& path) const;
+  base::Status FollowFiles(const engine::Settings& now);
   base::Result<std::shared_ptr<journal::DataLock>> LockDump(const engine::Settings& settings);
   base::Result<std::shared_ptr<journal::DataLock>> LockLog(const engine::Settings& settings);
   base::Result<std::shared_ptr<journal::DataLock>> TakeLock(const std::string& name,
@@ -284,16 +286,17 @@ class Persistence {
   std::atomic<int64_t> load_start_ms_{0};
   std::function<void()> loaded_;
   LogRepairs repairs_;  // of the log that is being loaded
-
   // The id of the data set; set while it is loaded, then it stays.
   std::string data_set_;
   // A dump that lay beside the log and is of another data set: not to be overwritten. Keeper only.
   std::string foreign_dump_;
+
   std::unique_ptr<journal::AofLog> log_;
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
   bool appendonly_ = false;              // the setting when it was last looked at, gate closed
   std::string dir_;                      // the same
   std::atomic<bool> match_log_{false};   // the setting could not be followed: to be tried again
+  std::atomic<bool> first_base_{false};  // a log that was switched on gets one now, or soon
   std::atomic<bool> needs_base_{false};  // the log can go on only with a new base
   std::atomic<bool> save_failed_{false};
   std::atomic<bool> stop_writes_{true};  // the settings want writes refused after a failed save

@@ -106,24 +106,25 @@ base::Status Persistence::OpenAtStart(const engine::Settings& settings,
 
 void Persistence::MatchAppendonly() {
   const engine::Settings settings = SettingsNow();
-  if (!settings.appendonly) {
-    if (log_ != nullptr) TurnOff();
-    return;
-  }
-  if (log_ != nullptr && log_->directory() == PathIn(settings.dir, settings.appenddirname)) return;
-  if (log_ != nullptr) {
-    spdlog::info("The append only file moves to {}", settings.dir);
+  const bool in_place =
+      log_ != nullptr && log_->directory() == PathIn(settings.dir, settings.appenddirname);
+  if (log_ != nullptr && !(settings.appendonly && in_place)) {
+    if (settings.appendonly) spdlog::info("The append only file moves to {}", settings.dir);
     TurnOff();
   }
-  const int64_t start = NowSeconds();
-  const base::Status status = TurnOn(settings);
-  NoteRewrite(status, start);
-  if (status) {
-    spdlog::info("The append only file is on: {}", PathIn(settings.dir, settings.appenddirname));
-  } else {
-    spdlog::warn("Unable to turn on AOF, trying again: {}", status.error());
-    match_log_.store(true);
+  if (settings.appendonly && log_ == nullptr) {
+    first_base_.store(true);
+    const int64_t start = NowSeconds();
+    const base::Status status = TurnOn(settings);
+    NoteRewrite(status, start);
+    if (status) {
+      spdlog::info("The append only file is on: {}", PathIn(settings.dir, settings.appenddirname));
+    } else {
+      spdlog::warn("Unable to turn on AOF, trying again: {}", status.error());
+      match_log_.store(true);
+    }
   }
+  first_base_.store(false);
 }
 
 // Files of an earlier log lack what happened since: they are history once the new base is there.
@@ -176,6 +177,7 @@ base::Status Persistence::SettingsChanged(const engine::Settings& now) {
   const bool moved = std::exchange(dir_, now.dir) != now.dir && now.appendonly;
   if (std::exchange(appendonly_, now.appendonly) != now.appendonly || moved) {
     std::lock_guard lock(mutex_);
+    first_base_.store(now.appendonly);
     if (now.appendonly && figures_.activity == Activity::kNone && jobs_.empty()) {
       figures_.activity = Activity::kRewrite;
       figures_.activity_since_s = NowSeconds();

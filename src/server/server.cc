@@ -359,6 +359,11 @@ int Server::Wait() {
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");
   aborted_.store(false);
+  const bool force = (request.flags & engine::kShutdownForce) != 0;
+  if (persistence_->writes_first_base()) {
+    spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
+    if (!force) return false;
+  }
   hurried_.store((request.flags & engine::kShutdownNow) != 0);
   shutting_down_.store(true);
   loops_->Drain();
@@ -372,7 +377,6 @@ bool Server::Shutdown(const ShutdownRequest& request) {
                                     (request.flags & engine::kShutdownNosave) != 0});
   }
   if (!status) spdlog::warn("{}", status.error());
-  const bool force = (request.flags & engine::kShutdownForce) != 0;
   if (!aborted_.load() && (status || force)) {
     loops_->AwaitReleased();
     persistence_->OnDurable(nullptr);

@@ -456,6 +456,39 @@ def shutdown_that_cannot_save(context):
         eq(server.call("GET", "a"), b"1", "saved in the end")
 
 
+@test()
+def shutdown_during_the_first_log(context):
+    """The log was switched on and has no base yet: the server stays, unless forced."""
+    for server in both(context, *NO_SAVE, *NO_LOG):
+        values = context.rng("first log")
+        for number in range(60):
+            server.call("SET", "k%d" % number, values.randbytes(1000))
+        slow = ("rdb-key-save-delay", "100000") if server.stock else ("save-max-rate", "15000")
+        fast = (slow[0], "0")
+        eq(server.call("CONFIG", "SET", *slow), resp.OK)
+        eq(server.call("CONFIG", "SET", "appendonly", "yes"), resp.OK)
+        failed = resp.Error(b"ERR Errors trying to SHUTDOWN. Check logs.")
+        eq(server.call("SHUTDOWN"), failed)
+        eq(server.call("SHUTDOWN", "NOSAVE"), failed)
+        told = server.log().count(b"Writing initial AOF, can't exit")
+        check(told >= 2, "the log tells why")
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: server.log().count(b"Writing initial AOF, can't exit") > told, 10, "a word")
+        eq(server.call("DBSIZE"), 60, "after SIGTERM")
+        wait_idle(server)
+        eq(server.call("CONFIG", "SET", *fast), resp.OK)
+        end(server, "SHUTDOWN")
+        server.options += LOG
+        server.restart()
+        eq(server.call("DBSIZE"), 60, "from the log")
+        # FORCE goes.
+        eq(server.call("CONFIG", "SET", "appendonly", "no"), resp.OK)
+        until(lambda: persistence(server)["aof_enabled"] == "0", 10, "the end of the log")
+        eq(server.call("CONFIG", "SET", *slow), resp.OK)
+        eq(server.call("CONFIG", "SET", "appendonly", "yes"), resp.OK)
+        end(server, "SHUTDOWN", "FORCE")
+
+
 # ---- the default ----
 
 

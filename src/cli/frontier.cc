@@ -103,6 +103,7 @@ std::optional<std::string> TakeOptions(const std::vector<std::string>& words,
     }
     if (found == nullptr) {
       std::vector<std::string_view> known;
+      known.reserve(options.size());
       for (const Option& option : options) known.push_back(option.name);
       return fmt::format("{} has no option {}{}", words[0], word,
                          word.size() > 2 ? DidYouMean(word, known) : "");

@@ -135,7 +135,7 @@ class Host {
     return false;
   }
   // Answers a blocked client once what FLUSHALL left is saved. On its lane's thread.
-  virtual void AnswerWhenSaved(const Client& client, std::string reply) {
+  virtual void AnswerWhenSaved(const Client& client, const std::string& reply) {
     static_cast<void>(client), static_cast<void>(reply);
   }
   // A command that writes found no memory: what it has done may not be what is logged of it.

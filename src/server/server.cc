@@ -435,8 +435,8 @@ bool Server::AbortShutdown() {
 
 bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(changes); }
 
-void Server::AnswerWhenSaved(const engine::Client& client, std::string reply) {
-  persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, std::move(reply));
+void Server::AnswerWhenSaved(const engine::Client& client, const std::string& reply) {
+  persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, reply);
 }
 
 // A new base of the log is what the memory has.

@@ -95,7 +95,7 @@ class Server final : public engine::Host {
 
   Persistence& persistence() { return *persistence_; }
   bool FlushedAll(uint64_t changes) override;
-  void AnswerWhenSaved(const engine::Client& client, std::string reply) override;
+  void AnswerWhenSaved(const engine::Client& client, const std::string& reply) override;
   void OutOfMemory() override;
 
   // Every connected client. REQUIRES: gate closed.

@@ -612,7 +612,12 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   if (object == nullptr) Discard(displaced);
   // As in Redis the destination is a new key, whether it was there or not.
   Delete(dst);
-  PutValue(db_, dst, value, expire_at);
+  try {
+    PutValue(db_, dst, value, expire_at);
+  } catch (const std::bad_alloc&) {
+    PutValue(db_, src, value, expire_at);  // into the room that it has just left
+    throw;
+  }
   const Located to = Locate(db_, dst);
   to.entry->set_age(age);
   if (object != nullptr && engine_.snapshot_.active()) {
@@ -659,12 +664,30 @@ int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.
 
 // After a look at a stripe that the command has not locked as its own: keys that were found expired
 // are logged before anybody can write them anew.
-void EngineContext::Unlock(size_t stripe) {
-  if (lane_.exclusive) return;
-  EndGroup();
-  engine_.ServeReady(lane_);
-  engine_.keyspace_.stripe(stripe).Unlock(lane_.seen);
-}
+// A stripe that a command visits of its own accord. What it logged is recorded before the lock goes
+// back, which it does also when there is no memory.
+class EngineContext::Visit {
+ public:
+  Visit(EngineContext& context, size_t stripe) : context_(context), stripe_(stripe) {
+    if (!context_.lane_.exclusive) Stripe().Lock(&context_.lane_.seen);
+  }
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() {
+    if (!context_.lane_.exclusive) Stripe().Unlock(context_.lane_.seen);
+  }
+  void Finish() {
+    if (context_.lane_.exclusive) return;
+    context_.EndGroup();
+    context_.engine_.ServeReady(context_.lane_);
+  }
+
+ private:
+  keyspace::Stripe& Stripe() { return context_.engine_.keyspace_.stripe(stripe_); }
+
+  EngineContext& context_;
+  const size_t stripe_;
+};
 
 bool EngineContext::RandomKey(std::string* key) {
   Keyspace& keyspace = engine_.keyspace_;
@@ -679,7 +702,7 @@ bool EngineContext::RandomKey(std::string* key) {
       if (pick < size) break;
       pick -= size;
     }
-    if (!lane_.exclusive) keyspace.stripe(stripe).Lock(&lane_.seen);
+    Visit visit(*this, stripe);
     Table* table = keyspace.table(db_, stripe);
     Entry* entry = table == nullptr ? nullptr : table->Random(lane_.rng);
     bool found = false;
@@ -693,7 +716,7 @@ bool EngineContext::RandomKey(std::string* key) {
         found = true;
       }
     }
-    Unlock(stripe);
+    visit.Finish();
     if (found) return true;
   }
   return false;
@@ -708,7 +731,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
   size_t empty_stripes = 0;
   while (stripe < Keyspace::kStripes) {
     if (keyspace.table(db_, stripe) != nullptr) {
-      if (!lane_.exclusive) keyspace.stripe(stripe).Lock(&lane_.seen);
+      Visit visited(*this, stripe);
       if (Table* table = keyspace.table(db_, stripe); table != nullptr) {
         std::vector<std::string> expired;
         order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {
@@ -729,7 +752,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
       } else {
         order = 0;
       }
-      Unlock(stripe);
+      visited.Finish();
       if (order != 0) return (uint64_t{stripe} << Table::kOrderBits) | order;
     } else {
       ++empty_stripes;

@@ -186,9 +186,9 @@ class EngineContext final : public commands::Context {
   void Discard(const keyspace::Displaced& displaced);
   void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
-  void Unlock(size_t stripe);
   void Propagate(std::span<const std::string_view> words, int db);
   // Appends the effects to the journal. REQUIRES: there are some.
+  class Visit;
   void Record();
   void PostNotices();
 

@@ -104,6 +104,11 @@ void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) 
   }
 }
 
+void AofLog::NoteLost(uint64_t ticket) {
+  const std::lock_guard lock(pending_.mutex);
+  if (pending_.lost == 0) pending_.lost = ticket;
+}
+
 void AofLog::EndRun(uint64_t next) {
   pending_.next_ticket = next;
   if (next >= pending_.switch_at) pending_.SetMark();
@@ -213,6 +218,9 @@ void AofLog::AppendSyncedMark() {
 bool AofLog::Write() {
   last_try_ = Clock::now();
   Increment& at = *current_;
+  // What is noted of the bytes below finds its memory now: once they are written nothing may fail.
+  if (ring_follows_) since_ring_.reserve(since_ring_.size() + writing_.size());
+  last_bytes_.reserve(2 * kKnownBy);
   const base::Status status = at.file->Append(writing_);
   if (!status) {
     WriteFailed(status.error());

@@ -127,6 +127,8 @@ class AofLog final : public Sink {
     if (needs_base_.load(std::memory_order_acquire)) return State::kNeedsBase;
     return write_failed_.load(std::memory_order_acquire) ? State::kWriteFailed : State::kGood;
   }
+  // An effect before this ticket is missing: the log needs a new base. On any thread.
+  void NoteLost(uint64_t ticket);
   std::string last_error() const;
   // Whether the files that have what is kept() are still there.
   bool HasItsFiles();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -238,7 +239,12 @@ void Snapshot::PreserveNow(Table& table, Entry* entry) {
   const size_t stripe = Keyspace::StripeOf(keyspace_->Hash(entry->key()));
   Images& images = *images_[stripe];
   const auto before = static_cast<int64_t>(images.bytes());
-  Take(stripe, table.cut_db(), entry, &images);
+  try {
+    Take(stripe, table.cut_db(), entry, &images);
+  } catch (const std::bad_alloc&) {
+    Abort();  // the entry counts as saved and is not
+    throw;
+  }
   const auto bytes = static_cast<int64_t>(images.bytes()) - before;
   if (bytes > 0) Charge(bytes);
 }
@@ -290,7 +296,11 @@ void Snapshot::BeginLarge(size_t stripe, int db, const Entry* entry) {
   }
   large->object->BeginCut(
       [this, large](std::string_view bytes) {
-        large->Append(bytes);
+        try {
+          large->Append(bytes);
+        } catch (const std::bad_alloc&) {
+          return Abort();  // the writer goes on, without this snapshot
+        }
         Charge(static_cast<int64_t>(bytes.size()));
       },
       refers_);

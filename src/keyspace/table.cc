@@ -403,8 +403,12 @@ void Table::Split(uint64_t order) {
     items[i].order = OrderOf(HashOf(items[i].entry));
   }
   const uint64_t bit = uint64_t{1} << (kOrderBits - depth);
-  for (int half = 0; half < 2; ++half) {
-    const bool upper = half == 1;
+  // Both halves are made before either is published: without memory nothing has changed.
+  struct Half {
+    Segment* segment;
+    uint32_t buckets;
+  };
+  const auto make = [&](bool upper) -> Half {
     size_t count = 0;
     for (const Item& item : items) count += ((item.order & bit) != 0) == upper ? 1 : 0;
     uint32_t buckets = BucketsFor(count + count / 16);
@@ -419,15 +423,23 @@ void Table::Split(uint64_t order) {
           break;
         }
       }
-      if (fits) {
-        Publish(upper ? order | bit : order & ~bit, depth, segment, buckets);
-        break;
-      }
+      if (fits) return {segment, buckets};
       index_bytes_ -= SegmentBytes(buckets);
       free(segment);
       buckets = NextStep(buckets);
     }
+  };
+  const Half lower = make(false);
+  Half upper{};
+  try {
+    upper = make(true);
+  } catch (const std::bad_alloc&) {
+    index_bytes_ -= SegmentBytes(lower.buckets);
+    free(lower.segment);
+    throw;
   }
+  Publish(order & ~bit, depth, lower.segment, lower.buckets);
+  Publish(order | bit, depth, upper.segment, upper.buckets);
   RetireSegment(old.segment, old.buckets);
 }
 

@@ -274,15 +274,19 @@ void EventLoop::WriteLog() {
   awaits_log_.exchange(true, std::memory_order_acq_rel);
   log_writer = this;
   const bool merged = engine_.journal().MergeHere();
-  if (merged) server_.WakeHolders();
+  LetGo(merged);
   log_writer = nullptr;
-  LetGo();
   // Another thread's record with an earlier ticket was on its way, or there is more since.
   if (merged && !held_.empty()) engine_.journal().Nudge();
 }
 
-void EventLoop::LetGo() {
+// Others hold answers for the same log: they are woken when it has advanced, and only then, or two
+// loops would keep each other awake while it cannot be written.
+void EventLoop::LetGo(bool merged) {
   engine_.BeginRound(lane_);
+  const journal::AofLog* const log = server_.persistence().barrier();
+  const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
+  if (merged && std::exchange(last_kept_, kept) != kept) server_.WakeHolders();
   AwaitLog();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);

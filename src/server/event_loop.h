@@ -75,7 +75,7 @@ class EventLoop final : public net::Rounds {
   void AwaitLog();
   bool MayWriteLog() const;
   void WriteLog();
-  void LetGo();
+  void LetGo(bool merged);
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -101,6 +101,7 @@ class EventLoop final : public net::Rounds {
   std::atomic<size_t> held_count_{0};
   std::atomic<bool> awaits_log_{false};
   bool writes_log_ = false;  // after this round
+  uint64_t last_kept_ = 0;   // when this loop last wrote it
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_

@@ -122,6 +122,7 @@ void Persistence::MatchAppendonly() {
     } else {
       spdlog::warn("Unable to turn on AOF, trying again: {}", status.error());
       match_log_.store(true);
+      return;  // still without its first base
     }
   }
   first_base_.store(false);

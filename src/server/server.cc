@@ -439,10 +439,12 @@ void Server::AnswerWhenSaved(const engine::Client& client, const std::string& re
   persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, reply);
 }
 
-// A new base of the log is what the memory has.
+// What memory has may not be what the log tells: it needs a new base before anything else counts.
 void Server::OutOfMemory() {
-  spdlog::warn("Out of memory: a command that writes was given up");
-  if (engine_->journal().enabled()) persistence_->StartRewrite(false);
+  journal::AofLog* const log = persistence_->barrier();
+  if (log == nullptr) return;
+  log->NoteLost(engine_->journal().next_ticket());
+  engine_->journal().Nudge();
 }
 
 void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {

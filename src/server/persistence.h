@@ -237,6 +237,7 @@ class Persistence {
   base::Status TurnOn(const engine::Settings& settings);
   void TurnOff();
   void LogChanged();
+  void SetLogError(std::string error);
   void UpdateRefusal();
   void UpdateRefusalLocked();
   void AnswerLogWaiters(uint64_t durable);
@@ -295,6 +296,7 @@ class Persistence {
   std::atomic<journal::AofLog*> watched_{nullptr};  // log_ once it has a base
   bool appendonly_ = false;              // the setting when it was last looked at, gate closed
   std::string dir_;                      // the same
+  bool moving_ = false;                  // to another directory; the keeper's
   std::atomic<bool> match_log_{false};   // the setting could not be followed: to be tried again
   std::atomic<bool> first_base_{false};  // a log that was switched on gets one now, or soon
   std::atomic<bool> needs_base_{false};  // the log can go on only with a new base

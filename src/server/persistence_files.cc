@@ -1,7 +1,10 @@
 // Whose the files are: the locks of the dump and the log, and the id of the data set.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -93,6 +96,10 @@ base::Status Persistence::FollowFiles(const engine::Settings& now) {
     if (!there.files.empty() && there.data_set != data_set_) {
       const LockResult taken = TakeLock(now.appendfilename, now, directory);
       return base::Error{taken ? directory + " holds the log of another data set" : taken.error()};
+    }
+    if (base::Status made = files_.MakeDirectory(directory); !made) return made;
+    if (access((directory + "/.").c_str(), W_OK) != 0) {
+      return base::Error{fmt::format("{}: {}", directory, strerror(errno))};
     }
   }
   return LockFiles(now);

@@ -109,7 +109,8 @@ void Persistence::MatchAppendonly() {
   const bool in_place =
       log_ != nullptr && log_->directory() == PathIn(settings.dir, settings.appenddirname);
   if (log_ != nullptr && !(settings.appendonly && in_place)) {
-    if (settings.appendonly) spdlog::info("The append only file moves to {}", settings.dir);
+    moving_ = settings.appendonly;
+    if (moving_) spdlog::info("The append only file moves to {}", settings.dir);
     TurnOff();
   }
   if (settings.appendonly && log_ == nullptr) {
@@ -122,8 +123,13 @@ void Persistence::MatchAppendonly() {
     } else {
       spdlog::warn("Unable to turn on AOF, trying again: {}", status.error());
       match_log_.store(true);
-      return;  // still without its first base
+      if (moving_) SetLogError(status.error());  // writes were logged, and are not any more
+      return;                                    // still without its first base
     }
+  }
+  if (std::exchange(moving_, false)) {
+    const bool good = log_ == nullptr || log_->state() == AofLog::State::kGood;
+    SetLogError(good ? std::string() : log_->last_error());
   }
   first_base_.store(false);
 }
@@ -222,6 +228,12 @@ void Persistence::LogChanged() {
   UpdateRefusalLocked();
   std::lock_guard queue_lock(mutex_);
   wake_.notify_all();
+}
+
+void Persistence::SetLogError(std::string error) {
+  std::lock_guard lock(trouble_mutex_);
+  log_error_ = std::move(error);
+  UpdateRefusalLocked();
 }
 
 void Persistence::UpdateRefusal() {

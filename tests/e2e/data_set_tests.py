@@ -136,6 +136,32 @@ def config_set_moves_the_locks_or_fails(context):
     eq(sorted(contents(second.restart())), [(0, b"k")], "in the old one")
 
 
+@test()
+def a_log_that_cannot_move_is_not_left_behind_in_silence(context):
+    context.sava_only()
+    server = durable(context, *OPEN)
+    server.call("SET", "k", "v")
+    # A place that cannot have a log is refused at once.
+    bad = durable(context, started=False)
+    with open(bad.path("appendonlydir"), "wb"):
+        pass
+    check(resp.is_error(server.call("CONFIG", "SET", "dir", bad.dir)), "a file in the way")
+    eq(server.call("CONFIG", "GET", "dir")[1].decode(), os.path.realpath(server.dir))
+    eq(server.call("SET", "k", "w"), resp.OK)
+    # One where the log cannot begin gets no writes until it can.
+    late = durable(context, started=False)
+    os.makedirs(late.path("appendonlydir", "temp-appendonly.aof.manifest", "x"))
+    eq(server.call("CONFIG", "SET", "dir", late.dir), resp.OK)
+    until(lambda: b"MISCONF" in bytes(server.call("SET", "k", "x")), 20, "writes are refused")
+    check(server.call("GET", "k") in (b"w", b"x"), "reads are answered")
+    os.rmdir(late.path("appendonlydir", "temp-appendonly.aof.manifest", "x"))
+    os.rmdir(late.path("appendonlydir", "temp-appendonly.aof.manifest"))
+    until(lambda: server.call("SET", "k", "y") == resp.OK, 20, "writes are taken again")
+    eq(server.call("WAITAOF", "1", "0", "20000"), [1, 0])
+    server.kill()
+    eq(late.start().call("GET", "k"), b"y")
+
+
 def _at(server, directory):
     class At:
         dir = directory

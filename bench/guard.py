@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import harness
 
@@ -75,6 +76,9 @@ def load(server, words, pipeline, requests, clients):
 
 
 def prepare(server, words):
+    deadline = time.monotonic() + 60
+    while server.info("persistence")["loading"] != "0" and time.monotonic() < deadline:
+        time.sleep(0.1)
     with server.connect() as connection:
         connection.command("FLUSHALL")
     load(server, words, 64, WARM_UP, 10)

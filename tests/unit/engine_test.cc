@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -294,11 +295,19 @@ TEST(Engine, ABatchKeepsToMaxmemory) {
       requests[i].client = &client.client;
       requests[i].args = commands[i];
     }
-    test.engine.BeginBatch(client.lane);
-    test.engine.Prepare(client.lane, requests);
-    test.engine.RunBatch(client.lane, requests);
-    EXPECT_LE(test.engine.UsedMemory(), test.settings.maxmemory + 4096) << batch;
-    test.engine.EndBatch(client.lane);
+    // A batch that takes long leaves the rest to the next round.
+    for (std::span<Request> rest(requests); !rest.empty();) {
+      test.engine.BeginBatch(client.lane);
+      test.engine.Prepare(client.lane, rest);
+      test.engine.RunBatch(client.lane, rest);
+      EXPECT_LE(test.engine.UsedMemory(), test.settings.maxmemory + 4096) << batch;
+      test.engine.EndBatch(client.lane);
+      while (!rest.empty() && rest.front().outcome == Request::Outcome::kDone) {
+        rest = rest.subspan(1);
+      }
+      test.engine.ResumeWaiting(client.lane);
+      client.lane.resumed.clear();
+    }
     std::string replies;
     for (int i = 0; i < 64; ++i) replies += "+OK\r\n";
     EXPECT_EQ(client.TakeOutput(), replies);

@@ -38,9 +38,7 @@ class Faults:
     library = None
 
     def __init__(self, context, *options):
-        linked = subprocess.run(["ldd", context.options.server], capture_output=True, text=True)
-        if "libasan" in linked.stdout or "libtsan" in linked.stdout:
-            raise Skip("a sanitizer's runtime wants to be loaded first")
+        context.no_sanitizer("a sanitizer's runtime wants to be loaded first")
         self.words = os.path.join(context.temp_dir(), "faults")
         env = {"LD_PRELOAD": self.build(), "SAVA_FAULTS": self.words}
         self.server = durable(context, *options, env=env)

@@ -289,6 +289,13 @@ class Context:
         if not self.is_sava:
             raise Skip(reason)
 
+    def no_sanitizer(self, reason):
+        """Skips the test when the server was built with AddressSanitizer or ThreadSanitizer."""
+        linked = subprocess.run(["ldd", self.options.server], capture_output=True, text=True,
+                                check=False).stdout
+        if "libasan" in linked or "libtsan" in linked:
+            raise Skip(reason)
+
     def rng(self, name):
         return random.Random("%s:%s" % (self.options.seed, name))
 

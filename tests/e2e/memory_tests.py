@@ -286,6 +286,7 @@ def memory_now(client):
 @test(timeout=90)
 def little_room_is_kept_to_in_any_database(context):
     """100 KB above an empty server: a database costs little, and nothing when its keys have gone."""
+    context.no_sanitizer("a sanitizer's allocator has accounts of its own")
     for threads in (1, 4):
         server = context.start(threads=threads)
         client = context.client(server)
@@ -436,6 +437,7 @@ def counts_buffers(context, server):
 @test()
 def buffers_of_clients_count_toward_the_limit(context):
     """At once, when they grow and when they go: as many keys are evicted as make room, no more."""
+    context.no_sanitizer("a sanitizer's allocator has accounts of its own")
     for start in (context.start, context.start_stock):
         server = start()
         staying, left = counts_buffers(context, server)

@@ -2,12 +2,11 @@
 replies that are over the limit while they are built, memory that runs out."""
 
 import resource
-import subprocess
 
 import durability
 import resp
 from durability import durable, wait_idle
-from harness import SLOW, Skip, check, eq, test, until
+from harness import SLOW, check, eq, test, until
 
 MEMBER = b"m" * 96
 
@@ -88,6 +87,7 @@ def over_limit(context, server, other, *commands):
 
 @test(timeout=120)
 def a_reply_over_the_limit_is_not_built(context):
+    context.no_sanitizer("a sanitizer keeps memory that was freed")
     server = context.start("--client-output-buffer-limit", "normal 16mb 0 0")
     other = context.client(server)
     other.pipeline([("SADD", "set", MEMBER + b"%04d" % n) for n in range(1000)])
@@ -112,17 +112,11 @@ def a_reply_over_the_limit_is_not_built(context):
     eq(len(other.call("LRANGE", "list", "0", "-1")), 10000, "below the limit")
 
 
-def skip_with_sanitizer(context):
-    linked = subprocess.run(["ldd", context.options.server], capture_output=True, text=True)
-    if "libasan" in linked.stdout or "libtsan" in linked.stdout:
-        raise Skip("a sanitizer needs the address space itself")
-
-
 @test(timeout=120)
 def out_of_memory_ends_one_command(context):
     """With little address space left: the client is closed or gets an error, all else goes on."""
     context.sava_only("Redis ends itself")
-    skip_with_sanitizer(context)
+    context.no_sanitizer("a sanitizer needs the address space itself")
     server = context.start()
     other = context.client(server)
     other.pipeline([("SADD", "set", MEMBER + b"%04d" % n) for n in range(1000)])
@@ -165,7 +159,7 @@ def out_of_memory_leaves_the_log_true(context):
     """Values of many sizes, for which memory ends at one place or another on their way to the log:
     the server goes on, and a restart has what the memory had."""
     context.sava_only("Redis ends itself")
-    skip_with_sanitizer(context)
+    context.no_sanitizer("a sanitizer needs the address space itself")
     server = durable(context, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec")
     other = context.client(server)
     room = (status_kb(server, "VmSize") << 10) + (300 << 20)

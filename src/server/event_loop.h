@@ -53,6 +53,9 @@ class EventLoop final : public net::Rounds {
   // Sends what the socket takes; closes the connection when it is to end or has failed.
   void Flush(Connection& connection);
   void Close(Connection& connection);
+  // Notes what its buffers take. To be called when they grow: what the allocator is asked for now
+  // and then counts them, too.
+  void CountBuffers(Connection& connection);
   // Whether it wants to hear that there is something to read.
   void SetReading(Connection& connection, bool on);
 
@@ -69,7 +72,6 @@ class EventLoop final : public net::Rounds {
   size_t Released(Connection& connection);
   void Hold(Connection& connection);
   void Send(Connection& connection);
-  void CountBuffers(Connection& connection);
   void CloseOwed();
   void ReleaseHeld();
   void AwaitLog();

@@ -99,6 +99,7 @@ bool RespService::ReadInput(RespConnection& connection) {
       loop_.Close(connection);
       return false;
     }
+    loop_.CountBuffers(connection);
   }
   const ssize_t n = recv(client.fd, target, room, 0);
   lane_.stats.reads.Add();

@@ -176,6 +176,7 @@ std::vector<Loops::Place> Loops::CloseOthers(const std::vector<Place>& places) {
 // listener for all addresses cannot be opened beside one for a single address on the same port, nor
 // the other way round: there the old ones have to go first, and come back after a failure.
 base::Status Loops::Listen(const engine::Settings& settings) {
+  const std::lock_guard lock(mutex_);
   const std::vector<Place> places = Wanted(settings);
   std::vector<std::unique_ptr<Listener>> opened;
   base::Status status = OpenMissing(settings, places, &opened);
@@ -250,8 +251,11 @@ void Loops::Start() {
 
 void Loops::Drain() {
   if (std::exchange(drained_, true)) return;
-  for (auto& listener : listeners_) {
-    loops_[0]->loop().Remove(listener->fd());
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& listener : listeners_) {
+      loops_[0]->loop().Remove(listener->fd());
+    }
   }
   for (auto& loop : loops_) loop->Drain();
   using std::chrono::steady_clock;
@@ -269,6 +273,7 @@ void Loops::Drain() {
 void Loops::EndDrain() {
   drained_ = false;
   for (auto& loop : loops_) loop->EndDrain();
+  const std::lock_guard lock(mutex_);
   for (auto& listener : listeners_) {
     loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
   }

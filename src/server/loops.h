@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,8 @@ class Loops {
 
   Server& server_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
-  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::mutex mutex_;  // CONFIG SET, and the main thread when the server ends
+  std::vector<std::unique_ptr<Listener>> listeners_;  // guarded by mutex_
   bool http_ = true;
   std::vector<std::unique_ptr<Listener>> retired_;
   std::string unix_path_;

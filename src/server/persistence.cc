@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kSaveRetrySeconds = 5;
 // A rewrite that failed this often waits longer and longer, as Redis does.
 constexpr uint64_t kRewritePatience = 3;
-constexpr int kSavingNice = 10;
+constexpr int kSavingNice = 5;
 // So long the end of the server waits for a log that cannot be written.
 constexpr int64_t kShortPatienceMs = 1000;
 constexpr int64_t kRewriteLongestPause = 3600;

@@ -254,7 +254,7 @@ def loops_go_before_the_thread_that_saves(context):
     context.sava_only("Redis forks")
     found = niceness(durable(context, *NO_SAVE, *NO_LOG))
     eq(found["sava-0"], os.nice(0))
-    eq(found["sava-keeper"], 10)
+    eq(found["sava-keeper"], 5)
 
 
 @test()

@@ -11,7 +11,7 @@ namespace sava::base {
 
 namespace {
 
-// From so many bytes on the system's zeroes are waited for when they are needed, not before.
+// From this size on, zeroes come from the system page by page, when they are touched.
 constexpr size_t kLateZeroes = 1 << 20;
 
 // What a block that grows is to have: the allocator's next size, at most a quarter more.

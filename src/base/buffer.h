@@ -25,8 +25,8 @@ class Buffer {
   size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
 
-  // At least n writable bytes behind the end; follow with Grow(written). `most`: so many will do
-  // for some time, if it is known.
+  // At least n writable bytes behind the end; follow with Grow(written). `most`: the
+  // number of bytes that is known to be enough.
   char* Reserve(size_t n, size_t most = SIZE_MAX / 2) {
     if (capacity_ - head_ - size_ < n && head_ > 0) MoveToFront();
     if (capacity_ - head_ - size_ < n) {

@@ -131,7 +131,7 @@ struct LockOf {
   std::string path;
   std::string place;
 
-  // Who holds it, if that is for this file: another log of that name may be in the same directory.
+  // The holder, if it is for this file: another log of that name may be in the same directory.
   std::optional<journal::DataLock::Holder> Holder() const {
     auto holder = journal::DataLock::HolderOf(path);
     if (holder && !place.empty() && !holder->place.empty() && holder->place != place) return {};

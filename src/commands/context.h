@@ -111,8 +111,8 @@ class Context {
   std::string_view arg(size_t i) const { return args_[i]; }
   protocol::Reply& reply() { return reply_; }
   int64_t now_ms() const { return now_ms_; }
-  // Whether a value of so many bytes, announced from outside, may be made: asked before anything is
-  // reserved for it.
+  // Whether a value of that many bytes, announced from outside, may be made: asked before anything
+  // is reserved for it.
   virtual bool RoomFor(uint64_t bytes) const {
     static_cast<void>(bytes);
     return true;

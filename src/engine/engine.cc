@@ -34,7 +34,7 @@ constexpr size_t kFreeInlineElements = 64;
 // So many large values wait for the end of the round.
 constexpr size_t kKeptGarbage = 64;
 constexpr size_t kKeptHashes = 16 * 1024;
-// Of answers to who has not said the password, between two writes to its socket.
+// Output of a client that has not authenticated, between two writes to its socket.
 constexpr size_t kStrangerOutput = 16 * 1024;
 // A multiple of the stripes.
 constexpr size_t kChangeSlots = 64 * 1024;

@@ -128,8 +128,8 @@ struct Lane {
 class Host {
  public:
   virtual ~Host() = default;
-  // FLUSHALL was run by a client; it will count as so many changes. With the gate closed. True when
-  // the client is to be answered by AnswerWhenSaved.
+  // FLUSHALL was run by a client; it will count as that many changes. With the gate closed. True
+  // when the client is to be answered by AnswerWhenSaved.
   virtual bool FlushedAll(uint64_t changes) {
     static_cast<void>(changes);
     return false;
@@ -267,8 +267,8 @@ class Engine {
   int64_t BufferBytes() const;
   // All the memory there is for the process.
   void set_memory_ceiling(uint64_t bytes) { memory_ceiling_ = bytes; }
-  // Whether a value of so many bytes could be held, with all others or, where they can be evicted,
-  // without them.
+  // Whether a value of that many bytes could be held, with all others or, where they can be
+  // evicted, without them.
   bool RoomFor(uint64_t bytes) const;
   // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
   // held.

@@ -18,7 +18,8 @@ namespace sava::journal {
 
 namespace {
 
-// Who only looks holds a lock for a moment, and who has just taken it has not written its id yet.
+// A process that only looks holds a lock for a moment; one that has just taken it may not have
+// written its id yet.
 constexpr int kTries = 20;
 constexpr auto kPause = std::chrono::milliseconds(10);
 

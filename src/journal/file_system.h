@@ -71,7 +71,7 @@ class FileSystem {
 
   virtual bool Exists(const std::string& path) = 0;
   virtual base::Result<uint64_t> Size(const std::string& path) = 0;
-  // From `offset` on, so many bytes at most; of regular files only.
+  // At most `most` bytes from `offset` on; regular files only.
   virtual base::Result<std::string> Read(const std::string& path, uint64_t offset,
                                          uint64_t most) = 0;
   base::Result<std::string> ReadAll(const std::string& path) { return Read(path, 0, UINT64_MAX); }

@@ -26,7 +26,7 @@ base::Error Fail(int fd, std::string what) {
   return base::Error{fmt::format("{}: {}", what, strerror(code))};
 }
 
-// Names who has the port.
+// Names the process that has the port.
 base::Error FailTcp(int fd, std::string what, int port) {
   const bool in_use = errno == EADDRINUSE;
   base::Error error = Fail(fd, std::move(what));

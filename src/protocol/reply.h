@@ -75,7 +75,7 @@ class Reply {
   // Bytes that are RESP already.
   void Raw(std::string_view bytes) { out_->Append(bytes); }
 
-  // The output is over its limit: whatever is added is dropped, so who adds much may stop.
+  // The output is over its limit: whatever is added is dropped, so long replies may stop.
   bool over() const { return out_->over(); }
   // Whether an error was written since ClearError, and its first word.
   bool had_error() const { return had_error_; }

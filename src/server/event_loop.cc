@@ -213,8 +213,8 @@ void EventLoop::Hold(Connection& connection) {
   held_count_.store(held_.size(), std::memory_order_relaxed);
 }
 
-// The log cannot be written and may never be: who waits for it since long is not told what has
-// become of its write, as when the connection breaks. With `always` it goes on waiting.
+// The log cannot be written and may never be. A client that has waited too long is not told what
+// became of its write, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
   const journal::AofLog* const log = server_.persistence().barrier();
   if (log == nullptr || log->always() || log->state() == journal::AofLog::State::kGood) return;

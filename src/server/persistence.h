@@ -126,8 +126,8 @@ class Persistence {
 
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
-  // FLUSHALL was run; it will count as so many changes. True when nothing but a snapshot keeps it:
-  // its client is to be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
+  // FLUSHALL was run; it will count as that many changes. True when nothing but a snapshot keeps
+  // it: its client is to be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
   bool FlushedAll(uint64_t changes);
   // Answers when a snapshot of after the last FLUSHALL is saved, or could not be, as in Redis.
   void AnswerWhenSaved(const Waiter& waiter, std::string reply);
@@ -164,7 +164,7 @@ class Persistence {
   struct SaveWaiter {
     Waiter waiter;
     std::string reply;
-    uint64_t dirty;  // a snapshot of so many changes has what it waits for
+    uint64_t dirty;  // a snapshot with this many changes has what it waits for
   };
   // What a cut is written with.
   struct Cut {

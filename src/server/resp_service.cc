@@ -41,7 +41,7 @@ RespConnection::RespConnection(RespService* owner) : service(owner), read_size(k
 void RespConnection::OnEvents(uint32_t events) {
   if (closed) return;
   if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
-  // Nothing is read from who has said all, or is to be closed.
+  // Nothing is read from a peer that closed its side, or from a connection to be closed.
   const bool deaf = ended || client.has(engine::kClientCloseAfterReply);
   if (deaf && (events & (EPOLLHUP | EPOLLERR)) != 0) return service->loop_.Close(*this);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) service->Read(*this);
@@ -290,7 +290,7 @@ void RespService::FinishConnection(RespConnection& connection) {
   }
   loop_.Flush(connection);
   if (connection.closed || connection.ended || client.has(engine::kClientCloseAfterReply)) return;
-  // Who is owed much by the log does not get to ask for more.
+  // A client that waits for many answers from the log may not ask for more.
   loop_.SetReading(connection, connection.holds.empty() || client.out.pending() < kMostHeld);
 }
 

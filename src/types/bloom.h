@@ -56,7 +56,7 @@ class Bloom final : public Object {
 
   // nullptr when there is no memory for it. REQUIRES: 0 < error < 1, capacity > 0.
   static std::unique_ptr<Bloom> Make(const Options& options);
-  // What its bits will take when they are all there: at most so much, once it is full.
+  // The bytes its bits take at most, once it is full.
   static uint64_t BytesFor(const Options& options);
   // The document's filter by its numbers: m bits, k hashes. It never grows and is never full.
   static std::unique_ptr<Bloom> MakeClassic(uint64_t bits, uint32_t hashes);

@@ -5,7 +5,7 @@
 namespace timeline {
 namespace {
 
-// After a failed attempt to connect nobody tries again for so long: a page waits for it once.
+// After a failed attempt to connect, nobody tries again for this long: a page waits only once.
 constexpr std::int64_t kRestMilliseconds = 100;
 
 std::int64_t SteadyMilliseconds() {

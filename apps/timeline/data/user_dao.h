@@ -25,7 +25,7 @@ std::string JoinIds(const std::vector<Id>& ids);
 
 class UserDao {
  public:
-  // A user may follow so many; statements have a largest number of parameters.
+  // How many people a user may follow; a statement has a limited number of parameters.
   static constexpr std::int64_t kMostFollowed = 10000;
 
   explicit UserDao(Layout layout) : layout_(layout) {}

@@ -24,7 +24,7 @@ class DumpReader {
 
 // "2010-07-28T19:04:21.300" as Unix milliseconds; 0 when it is none.
 std::int64_t DumpTime(const std::string& text);
-// HTML as plain text, cut to so many bytes at a character's end.
+// HTML as plain text of at most `most` bytes, cut between two characters.
 std::string PlainText(std::string_view html, std::size_t most);
 
 }  // namespace timeline

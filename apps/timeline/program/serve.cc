@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kLargestBody = 64 * 1024;
 
-// A connection that is kept open has a thread of its own; so many can be served at once.
+// A connection that is kept open has a thread of its own: this many are served at once.
 constexpr std::size_t kThreads = 256;
 
 int Fail(const std::string& message) {

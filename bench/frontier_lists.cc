@@ -23,7 +23,7 @@
 #include "cli/frontier_access_log.h"
 #include "cli/frontier_files.h"
 #include "cli/frontier_script.h"
-#include "types/url.h"
+#include "types/frontier/url.h"
 
 namespace {
 

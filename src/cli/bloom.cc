@@ -18,8 +18,8 @@
 #include "base/text.h"
 #include "cli/bloom_file.h"
 #include "cli/suggest.h"
-#include "types/bloom.h"
-#include "types/bloom_formulas.h"
+#include "types/filters/bloom.h"
+#include "types/filters/bloom_formulas.h"
 
 namespace sava::cli {
 

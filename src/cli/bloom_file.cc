@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::cli {
 

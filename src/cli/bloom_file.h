@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "types/bloom.h"
+#include "types/filters/bloom.h"
 
 namespace sava::cli {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "types/frontier.h"
-#include "types/url.h"
+#include "types/frontier/frontier.h"
+#include "types/frontier/url.h"
 
 namespace sava::cli {
 

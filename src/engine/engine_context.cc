@@ -7,8 +7,9 @@
 #include <new>
 
 #include "engine/aging.h"
+#include "engine/client_list.h"
 #include "engine/string_value.h"
-#include "types/hash.h"
+#include "types/collections/hash.h"
 
 namespace sava::engine {
 
@@ -182,7 +183,7 @@ Table& EngineContext::TableOf(int db, const Located& at) {
 
 void EngineContext::Touch(Entry* entry) {
   if (client_ != nullptr && client_->has(kClientNoTouch) && command_->spec->name != "touch") return;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   if (UsesLfu(settings.maxmemory_policy)) {
     entry->set_age(LfuTouched(entry->age(), now_ms_, settings, lane_.rng));
   } else if (entry->age() != lane_.lru_clock) {
@@ -770,7 +771,7 @@ bool EngineContext::SelectDb(int db) {
 commands::KeyAge EngineContext::Age(std::string_view key) {
   const Located at = Locate(db_, key);
   commands::KeyAge age;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   age.lfu = UsesLfu(settings.maxmemory_policy);
   if (at.entry == nullptr) return age;
   if (age.lfu) {
@@ -784,7 +785,7 @@ commands::KeyAge EngineContext::Age(std::string_view key) {
 void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequency) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   if (UsesLfu(settings.maxmemory_policy)) {
     if (frequency >= 0) at.entry->set_age(LfuPack(now_ms_, frequency));
   } else if (idle_seconds >= 0) {
@@ -826,6 +827,15 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
 int64_t EngineContext::max_string_size() const {
   return static_cast<int64_t>(engine_.settings_->proto_max_bulk_len);
 }
+const commands::Parts& EngineContext::parts() const {
+  return engine_.host_ == nullptr ? Context::parts() : engine_.host_->parts();
+}
+
+std::string EngineContext::DescribeSession() {
+  client_->last_command = command_table().Resolve(args_);
+  return ClientLine(*client_, now_ms_);
+}
+
 const types::CollectionLimits& EngineContext::collection_limits() const {
   return *engine_.settings_;
 }
@@ -836,10 +846,11 @@ bool EngineContext::skips_checksums() const {
 }
 
 bool EngineContext::shares_numbers() const {
-  const Settings& settings = *engine_.settings_;
-  return settings.maxmemory == 0 || !(UsesLfu(settings.maxmemory_policy) ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kAllkeysLru ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kVolatileLru);
+  const config::Settings& settings = *engine_.settings_;
+  return settings.maxmemory == 0 ||
+         !(UsesLfu(settings.maxmemory_policy) ||
+           settings.maxmemory_policy == config::MaxmemoryPolicy::kAllkeysLru ||
+           settings.maxmemory_policy == config::MaxmemoryPolicy::kVolatileLru);
 }
 bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
 bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }

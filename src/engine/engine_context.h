@@ -11,7 +11,7 @@
 #include "commands/context.h"
 #include "engine/effects.h"
 #include "engine/engine.h"
-#include "types/type_registry.h"
+#include "types/value/type_registry.h"
 
 namespace sava::engine {
 
@@ -58,7 +58,7 @@ class EngineContext final : public commands::Context {
   // Whether the command since Begin has made its client wait.
   bool blocked() const { return blocked_; }
   // Keeps an argument out of MONITOR and the slow log.
-  void Redact(size_t index) {
+  void Redact(size_t index) override {
     if (shown_.empty()) shown_.assign(args_.begin(), args_.end());
     shown_[index] = "(redacted)";
   }
@@ -124,6 +124,12 @@ class EngineContext final : public commands::Context {
   bool skips_checksums() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;
+  commands::Session& session() override { return *client_; }
+  bool has_session() const override { return client_ != nullptr; }
+  bool is_local() const override { return client_->has(kClientLocal); }
+  bool in_transaction() const override { return client_->has(kClientInExec); }
+  void UserChanged() override { client_->rate_generation = 0; }
+  std::string DescribeSession() override;
   uint64_t Random() override { return lane_.rng.Next(); }
   const commands::CommandTable& command_table() const override;
   const types::TypeRegistry* type_registry() const override { return &types::AllTypes(); }
@@ -154,6 +160,8 @@ class EngineContext final : public commands::Context {
   bool IsExpired(int db, std::string_view key);
 
  private:
+  const commands::Parts& parts() const override;
+
   struct Located {
     uint64_t hash;
     size_t stripe;

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/frontier.h"
+#include "types/frontier/frontier.h"
 
 namespace sava::commands {
 namespace {

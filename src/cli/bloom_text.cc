@@ -101,8 +101,7 @@ bool LooksLikeTextFilter(std::string_view file) {
 }
 
 base::Result<std::unique_ptr<FileFilter>> ParseTextFilter(std::string_view file) {
-  if (file.ends_with('\n')) file.remove_suffix(1);
-  if (file.ends_with('\r')) file.remove_suffix(1);
+  if (file.ends_with('\n')) file.remove_suffix(file.ends_with("\r\n") ? 2 : 1);
   const size_t stranger = file.find_first_not_of("01");
   if (stranger != std::string_view::npos || file.empty()) {
     return base::Error{fmt::format("the Bloom filter is damaged: character {} is neither 0 nor 1",

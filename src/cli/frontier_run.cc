@@ -1,13 +1,17 @@
 #include "cli/frontier_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -46,6 +50,47 @@ class Complaints {
 
   const std::string& path_;
   std::string text_;
+};
+
+// The bytes of a command file, or all of standard input.
+class CommandFile {
+ public:
+  base::Status Open(const std::string& path) {
+    if (path == "-") return ReadInput();
+    auto file = base::MappedFile::Open(path);
+    if (!file) return base::Error{file.error()};
+    file_.emplace(std::move(*file));
+    name_ = path;
+    label_ = path;
+    return {};
+  }
+  std::string_view bytes() const { return file_ ? file_->bytes() : std::string_view(text_); }
+  const std::string& label() const { return label_; }
+  // That after which its output is named. The document's program writes saida-out.txt when it was
+  // told no name.
+  const std::string& name() const { return name_; }
+
+ private:
+  base::Status ReadInput() {
+    constexpr size_t kChunk = 1 << 16;
+    for (size_t size = 0;; text_.resize(size)) {
+      text_.resize(size + kChunk);
+      const ssize_t n = read(STDIN_FILENO, text_.data() + size, kChunk);
+      if (n > 0) {
+        size += static_cast<size_t>(n);
+      } else if (n == 0) {
+        text_.resize(size);
+        return {};
+      } else if (errno != EINTR) {
+        return base::Error{fmt::format("standard input: {}", std::strerror(errno))};
+      }
+    }
+  }
+
+  std::optional<base::MappedFile> file_;
+  std::string text_;
+  std::string name_ = "saida";
+  std::string label_ = "standard input";
 };
 
 // Writes what the frontier does, with the document's phases and ids.
@@ -140,9 +185,9 @@ class Program {
     frontier_.set_observer(log);
   }
 
-  void Run(std::string_view script) {
-    ProgressLine progress(options_.path, script.size(), kLargeFile);
-    Complaints complaints(options_.path);
+  void Run(const std::string& label, std::string_view script) {
+    ProgressLine progress(label, script.size(), kLargeFile);
+    Complaints complaints(label);
     Batch batch(&frontier_, options_.norm, &complaints);
     ScriptReader reader(script);
     while (true) {
@@ -236,19 +281,21 @@ class Program {
 }  // namespace
 
 base::Status RunFrontierScript(const FrontierRunOptions& options) {
-  auto script = base::MappedFile::Open(options.path);
-  if (!script) return base::Error{script.error()};
+  CommandFile file;
+  if (base::Status status = file.Open(options.path); !status) return status;
   OutFile out;
-  if (base::Status status = out.Open(NameBeside(options.path, "-out.txt")); !status) return status;
+  const std::string output =
+      options.output.empty() ? NameBeside(file.name(), "-out.txt") : options.output;
+  if (base::Status status = out.Open(output); !status) return status;
   LoggingObserver log;
   if (options.log) {
-    if (base::Status status = log.Open(NameBeside(options.path, "-access.log")); !status) {
+    if (base::Status status = log.Open(NameBeside(file.name(), "-access.log")); !status) {
       return status;
     }
   }
   {
     Program program(options, &out, options.log ? &log : nullptr);
-    program.Run(script->bytes());
+    program.Run(file.label(), file.bytes());
   }
   base::Status status = out.Close();
   if (options.log) {

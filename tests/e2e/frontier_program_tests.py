@@ -198,6 +198,32 @@ def frontier_names_of_the_output(context):
 
 
 @test()
+def frontier_without_a_file_writes_saida_out(context):
+    context.sava_only()
+    commands = b"ADD_URLS 1\nhttp://h/x\nESCALONA_TUDO"
+    program = os.path.abspath(context.options.server)
+    for words in ([], ["-"], ["-l"]):
+        folder = context.temp_dir()
+        done = subprocess.run([program, "frontier", "run", *words], input=commands, cwd=folder,
+                              capture_output=True, timeout=60 * SLOW, check=False)
+        eq((done.returncode, done.stdout, done.stderr), (0, b"", b""), str(words))
+        eq(sorted(os.listdir(folder)),
+           ["saida-access.log"] * ("-l" in words) + ["saida-out.txt"], str(words))
+        with open(os.path.join(folder, "saida-out.txt"), "rb") as file:
+            eq(file.read(), b"http://h/x\n", str(words))
+        os.remove(os.path.join(folder, "saida-out.txt"))
+    done = subprocess.run([program, "frontier", "run"], input=b"x\n", cwd=context.temp_dir(),
+                          capture_output=True, timeout=60 * SLOW, check=False)
+    eq(done.stderr, b'standard input:1: unknown command "x"\n')
+    path = script(context, commands)
+    named = os.path.join(context.temp_dir(), "named.txt")
+    sava(context, "run", path, "-o", named)
+    with open(named, "rb") as file:
+        eq(file.read(), b"http://h/x\n", "-o")
+    eq(sava(context, "run", path, "-o", "-")[0], "http://h/x\n", "standard output")
+
+
+@test()
 def frontier_rules_of_the_assignment(context):
     out, err = run_text(context, "\n".join((
         "ADD_URLS 14",
@@ -408,7 +434,6 @@ def frontier_what_cannot_be_done(context):
     folder = context.temp_dir()
     path = script(context, "LISTA_HOSTS\n")
     for words, reason in (
-        (["run"], "one file"),
         (["run", path, path], "one file"),
         (["run", "-b", "--best", path], "either -b or --best"),
         (["run", "--norm", "latin", path], "--norm: 'latin' is not valid"),
@@ -421,6 +446,8 @@ def frontier_what_cannot_be_done(context):
         (["generate", "--hosts", "100000000", "--urls-mean", "1000000"], "at most"),
         (["generate", "-o", os.path.join(folder, "no", "x.txt")], "x.txt"),
         (["generate", "more"], "'more'"),
+        (["generate", "--hosts", "11", "--urls", "10"], "need at least 11 URLs"),
+        (["generate", "--urls", "0"], "--urls: '0' is not valid"),
         (["locality", path], "needs -o DIR"),
         (["locality", path, "-o", os.path.join(folder, "figures")], "no accesses"),
         (["teach"], "'teach' is not a subcommand"),
@@ -460,6 +487,12 @@ def frontier_generate_has_the_parameters_of_chapter_5(context):
                              depth_variance=5)
         eq(len(hosts), 10)
         check(abs(sum(map(len, hosts.values())) - 10 * mean) < 60, str(mean))
+        # Its five files have exactly 114, 214, 314, 414 and 514 URLs.
+        for options in ({}, {"urls_mean": mean}, {"urls_mean": 100, "urls_variance": 0}):
+            _, hosts = generated(context, urls=10 * mean + 14, **options)
+            eq((len(hosts), sum(map(len, hosts.values()))), (10, 10 * mean + 14), str(options))
+    _, hosts = generated(context, hosts=700, urls=700, urls_variance=90)
+    eq([len(depths) for depths in hosts.values()], [1] * 700)
     _, hosts = generated(context, hosts=3000, urls_mean=20, urls_variance=9, depth_mean=8,
                          depth_variance=4, seed=7)
     eq(len(hosts), 3000)

@@ -14,6 +14,7 @@
 #include "cli/frontier_locality.h"
 #include "cli/frontier_run.h"
 #include "cli/suggest.h"
+#include "server/idna.h"
 
 namespace sava::cli {
 
@@ -227,7 +228,10 @@ int RunFrontier(const std::vector<std::string>& words) {
       return 0;
     }
   }
-  if (words[0] == "run") return Run(words);
+  if (words[0] == "run") {
+    server::InstallIdna();
+    return Run(words);
+  }
   if (words[0] == "generate") return Generate(words);
   if (words[0] == "locality") return Locality(words);
   const std::string hint = DidYouMean(words[0], {"run", "generate", "locality", "help"});

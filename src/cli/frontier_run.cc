@@ -19,6 +19,7 @@
 #include "cli/frontier_files.h"
 #include "cli/frontier_script.h"
 #include "cli/progress.h"
+#include "commands/iri.h"
 
 namespace sava::cli {
 
@@ -139,7 +140,8 @@ class Batch {
     }
     const size_t needed = types::UrlRoom(text.size());
     if (size_ == kMost || used_ + needed > room_.size()) Flush();
-    const types::SplitUrl split = types::NormalizeUrl(norm_, text, room_.data() + used_);
+    const types::SplitUrl split =
+        commands::NormalizeIri(norm_, text, room_.data() + used_, &ascii_[size_]);
     if (!split.ok()) {
       Refuse(line, split.fault);
       return;
@@ -176,6 +178,7 @@ class Batch {
   std::array<Frontier::Url, kMost> urls_;
   std::array<Frontier::Verdict, kMost> verdicts_;
   std::array<uint64_t, kMost> lines_;
+  std::array<std::string, kMost> ascii_;  // of URLs beyond ASCII
 };
 
 class Program {
@@ -266,16 +269,15 @@ class Program {
 
   // The name under which the host is known, good until the next call. Empty: no host.
   std::string_view HostName(std::string_view text) {
-    if (text.size() > types::kMaxUrlSize) return {};
-    host_room_.resize(types::UrlRoom(text.size()));
-    return types::NormalizeUrlHost(options_.norm, text, host_room_.data());
+    host_ = commands::NormalizeIriHost(options_.norm, text);
+    return host_;
   }
 
   const FrontierRunOptions& options_;
   OutFile* out_;
   LoggingObserver* log_;  // may be nullptr
   Frontier frontier_;
-  std::vector<char> host_room_;
+  std::string host_;
 };
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "persistence/families.h"
 #include "persistence/persistence.h"
 #include "server/families.h"
+#include "server/idna.h"
 #include "server/proc_title.h"
 #include "types/collections/shared_texts.h"
 
@@ -81,6 +82,7 @@ Server::Server(std::unique_ptr<config::Config> config)
       log_path_(config_->settings().logfile.empty()
                     ? std::string()
                     : std::filesystem::absolute(config_->settings().logfile).string()) {
+  InstallIdna();
   for (const auto family : AllFamilies()) table_.Add(family);
   config::Settings& settings = config_->settings();
   facts_.threads = settings.threads > 0 ? static_cast<size_t>(settings.threads)

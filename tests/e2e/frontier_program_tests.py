@@ -407,13 +407,15 @@ class FastModel:
 @test()
 def frontier_norm_rfc3986(context):
     text = "\n".join((
-        "ADD_URLS 6", "https://A.com/x/../y#f", "http://a.com:80/y", "http://www.a.com/p.pdf",
-        "http://a.com/%7ex/", "ftp://a.com/", "http://a.com", "LISTA_HOSTS", "ESCALONA_TUDO"))
+        "ADD_URLS 7", "https://A.com/x/../y#f", "http://MÜ.de/é", "http://a.com:80/y", "http://www.a.com/p.pdf",
+        "http://a.com/%7ex/", "ftp://a.com/", "http://a.com", "LISTA_HOSTS", "VER_HOST mü.de",
+        "ESCALONA_TUDO"))
     out, err = run_text(context, text, "--norm", "rfc3986")
     same_text(out, "\n".join((
-        "a.com", "www.a.com", "https://a.com/y", "http://a.com/y", "http://a.com/",
-        "http://a.com/~x/", "http://www.a.com/p.pdf", "")), "output")
-    eq([line.split(":")[0] for line in err.splitlines()], ["6"], err)
+        "a.com", "xn--m-eha.de", "www.a.com", "http://xn--m-eha.de/%C3%A9", "https://a.com/y",
+        "http://a.com/y", "http://a.com/",
+        "http://a.com/~x/", "http://xn--m-eha.de/%C3%A9", "http://www.a.com/p.pdf", "")), "output")
+    eq([line.split(":")[0] for line in err.splitlines()], ["7"], err)
 
 
 @test()

@@ -109,9 +109,15 @@ bool ReadAttributes(Context& context, Frontier::Attributes* attributes, Moment* 
   return false;
 }
 
+// What FR.ADD did with its URLs.
+struct Added {
+  int64_t count = 0;
+  std::vector<Frontier::Verdict> verdicts;
+  std::vector<std::string> logged;  // the URLs as they are logged; empty: as they came
+};
+
 // Logs only what was added: refused URLs leave no trace but in the counters of FR.STATS.
-void LogAdd(Context& context, const Moment& moment, size_t first,
-            const std::vector<Frontier::Verdict>& verdicts) {
+void LogAdd(Context& context, const Moment& moment, size_t first, const Added& added) {
   if (!context.wants_effects()) return context.NoEffect();
   NumberText time;
   std::vector<std::string_view> words;
@@ -122,34 +128,40 @@ void LogAdd(Context& context, const Moment& moment, size_t first,
     words.emplace_back("NOW");
     words.push_back(time.Write(moment.now()));
   }
-  for (size_t i = 0; i < verdicts.size(); ++i) {
-    if (verdicts[i] == Frontier::Verdict::kAdded) words.push_back(context.arg(first + i));
+  for (size_t i = 0; i < added.verdicts.size(); ++i) {
+    if (added.verdicts[i] != Frontier::Verdict::kAdded) continue;
+    words.push_back(added.logged.empty() ? context.arg(first + i) : added.logged[i]);
   }
   context.Effect(Args(words));
 }
 
-// Normalises all URLs, then adds all of them: how many were added.
-int64_t AddAll(Context& context, Frontier* frontier, const Frontier::Attributes& attributes,
-               int64_t now, size_t first, std::vector<Frontier::Verdict>* verdicts) {
+// Normalises all URLs, then adds all of them.
+Added AddAll(Context& context, Frontier* frontier, const Frontier::Attributes& attributes,
+             int64_t now, size_t first) {
+  Added added;
   const size_t count = context.argc() - first;
   UrlReader reader(NormOf(*frontier), context.args().subspan(first));
   std::vector<Frontier::Url> urls;
   urls.reserve(count);
-  verdicts->assign(count, Frontier::Verdict::kInvalid);
+  added.verdicts.assign(count, Frontier::Verdict::kInvalid);
   for (size_t i = 0; i < count; ++i) {
     const types::SplitUrl split = reader.Read(context.arg(first + i));
     if (!split.ok()) continue;
     urls.push_back({split.host, split.rest, split.depth});
-    (*verdicts)[i] = Frontier::Verdict::kAdded;
+    added.verdicts[i] = Frontier::Verdict::kAdded;
   }
   std::vector<Frontier::Verdict> told(urls.size());
   frontier->Add(urls, attributes, now, told);
-  int64_t added = 0;
   size_t next = 0;
-  for (Frontier::Verdict& verdict : *verdicts) {
+  for (Frontier::Verdict& verdict : added.verdicts) {
     if (verdict != Frontier::Verdict::kAdded) continue;
     verdict = told[next++];
-    if (verdict == Frontier::Verdict::kAdded) ++added;
+    if (verdict == Frontier::Verdict::kAdded) ++added.count;
+  }
+  if (reader.converted()) [[unlikely]] {
+    for (size_t i = first; i < context.argc(); ++i) {
+      added.logged.push_back(LoggedUrl(*frontier, context.arg(i)));
+    }
   }
   return added;
 }
@@ -230,13 +242,22 @@ UrlReader::UrlReader(types::UrlNorm norm, Args urls) : norm_(norm) {
 types::SplitUrl UrlReader::Read(std::string_view url) {
   char* room = room_.get() + used_;
   used_ += types::UrlRoom(std::min(url.size(), types::kMaxUrlSize));
-  return types::NormalizeUrl(norm_, url, room);
+  std::string ascii;
+  const types::SplitUrl split = NormalizeIri(norm_, url, room, &ascii);
+  if (!ascii.empty()) [[unlikely]] {
+    // Long: moving it does not move its bytes.
+    converted_.push_back(std::move(ascii));
+  }
+  return split;
 }
 
 std::string HostArg(const Frontier& frontier, std::string_view text) {
-  if (text.size() > types::kMaxUrlSize) return {};
-  std::string room(types::UrlRoom(text.size()), '\0');
-  return std::string(types::NormalizeUrlHost(NormOf(frontier), text, room.data()));
+  return NormalizeIriHost(NormOf(frontier), text);
+}
+
+std::string LoggedUrl(const Frontier& frontier, std::string_view text) {
+  std::string ascii;
+  return IriToAscii(NormOf(frontier), text, &ascii) ? ascii : std::string(text);
 }
 
 void LogAt(Context& context, const Moment& moment, size_t at) {
@@ -246,6 +267,26 @@ void LogAt(Context& context, const Moment& moment, size_t at) {
   std::vector<std::string_view> words(context.args().begin(), context.args().end());
   const std::array<std::string_view, 2> now = {"NOW", time.Write(moment.now())};
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), now.begin(), now.end());
+  context.Effect(Args(words));
+}
+
+void LogUrlsAt(Context& context, const Moment& moment, size_t at, const Frontier& frontier,
+               size_t first, size_t step) {
+  std::vector<std::string_view> words(context.args().begin(), context.args().end());
+  std::deque<std::string> changed;
+  for (size_t i = first; i < words.size(); i += step) {
+    std::string logged = LoggedUrl(frontier, words[i]);
+    if (logged == words[i]) continue;
+    changed.push_back(std::move(logged));
+    words[i] = changed.back();
+  }
+  if (changed.empty()) return LogAt(context, moment, at);
+  if (!context.wants_effects()) return context.NoEffect();
+  NumberText time;
+  if (!moment.given()) {
+    const std::array<std::string_view, 2> now = {"NOW", time.Write(moment.now())};
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), now.begin(), now.end());
+  }
   context.Effect(Args(words));
 }
 
@@ -298,15 +339,14 @@ void Add(Context& context) {
     fresh = std::make_unique<Frontier>(DefaultOptions());
     frontier = fresh.get();
   }
-  std::vector<Frontier::Verdict> verdicts;
-  const int64_t added = AddAll(context, frontier, attributes, moment.now(), first, &verdicts);
-  if (added > 0) {
+  const Added added = AddAll(context, frontier, attributes, moment.now(), first);
+  if (added.count > 0) {
     if (fresh != nullptr) context.SetObject(context.arg(1), std::move(fresh));
-    FrontierChanged(context, added, "fr.add");
-    LogAdd(context, moment, first, verdicts);
+    FrontierChanged(context, added.count, "fr.add");
+    LogAdd(context, moment, first, added);
   }
-  context.reply().Array(static_cast<int64_t>(verdicts.size()));
-  for (const Frontier::Verdict verdict : verdicts) {
+  context.reply().Array(static_cast<int64_t>(added.verdicts.size()));
+  for (const Frontier::Verdict verdict : added.verdicts) {
     context.reply().Int(static_cast<int64_t>(verdict));
   }
 }

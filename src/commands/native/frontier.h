@@ -8,12 +8,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "commands/context.h"
+#include "commands/iri.h"
 #include "types/frontier/frontier.h"
 #include "types/frontier/url.h"
 
@@ -71,18 +73,28 @@ class UrlReader {
 
   // REQUIRES: at most once for each of the URLs.
   types::SplitUrl Read(std::string_view url);
+  // Whether a URL was beyond ASCII and is not any more: LoggedUrl tells what to log.
+  bool converted() const { return !converted_.empty(); }
 
  private:
   types::UrlNorm norm_;
   size_t used_ = 0;
   std::unique_ptr<char[]> room_;
+  std::deque<std::string> converted_;
 };
 
 // The name under which a host is known; empty when it cannot be one.
 std::string HostArg(const Frontier& frontier, std::string_view text);
 
+// A URL or a host as it is logged: in ASCII, so that the log means the same whatever is known
+// about other characters when it is read.
+std::string LoggedUrl(const Frontier& frontier, std::string_view text);
+
 // `FR.X key ... NOW t` with NOW put before argument `at`, unless it was given already.
 void LogAt(Context& context, const Moment& moment, size_t at);
+// The same where arguments first, first + step ... are URLs or hosts.
+void LogUrlsAt(Context& context, const Moment& moment, size_t at, const Frontier& frontier,
+               size_t first, size_t step);
 // What every change of a frontier in place ends with, but for the log.
 void FrontierChanged(Context& context, int64_t changes, std::string_view event);
 

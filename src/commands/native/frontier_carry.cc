@@ -233,7 +233,7 @@ void Import(Context& context) {
   if (added == 0) return;
   if (fresh != nullptr) context.SetObject(context.arg(1), std::move(fresh));
   FrontierChanged(context, added, "fr.import");
-  LogAt(context, moment, 2);
+  LogUrlsAt(context, moment, 2, *frontier, first, kEntryWords);
 }
 
 }  // namespace sava::commands::frontier

@@ -131,7 +131,7 @@ void Host(Context& context) {
       return context.Error(kBadHost);
     }
     FrontierChanged(context, 1, "fr.host");
-    LogAt(context, moment, 3);
+    LogUrlsAt(context, moment, 3, *frontier, 2, context.argc());
   }
   const std::optional<Frontier::HostInfo> info = frontier->FindHost(host);
   info.has_value() ? ReplyHost(context, *info) : context.reply().Null();
@@ -153,7 +153,7 @@ void Purge(Context& context) {
   }
   if (purged > 0) {
     FrontierChanged(context, static_cast<int64_t>(purged), "fr.purge");
-    LogAt(context, moment, 3);
+    LogUrlsAt(context, moment, 3, *frontier, 2, context.argc());
   }
   context.reply().Int(static_cast<int64_t>(purged));
 }

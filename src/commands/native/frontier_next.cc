@@ -71,7 +71,8 @@ bool ReadNext(Context& context, Moment* moment, NextCall* call) {
 }
 
 // FR.NEXT as it is to be repeated: nobody waits, and what was served is served again.
-void LogNext(Context& context, const Moment& moment, const NextCall& call, size_t served) {
+void LogNext(Context& context, const Moment& moment, const Frontier& frontier, const NextCall& call,
+             size_t served) {
   if (!context.wants_effects()) return context.NoEffect();
   const Frontier::NextRequest& request = call.request;
   std::array<NumberText, 4> numbers;
@@ -82,7 +83,8 @@ void LogNext(Context& context, const Moment& moment, const NextCall& call, size_
     words.push_back(value);
   };
   if (request.strategy) add("STRATEGY", StrategyName(*request.strategy));
-  if (call.host) add("HOST", *call.host);
+  const std::string host = call.host ? LoggedUrl(frontier, *call.host) : std::string();
+  if (call.host) add("HOST", host);
   if (request.per_host != 0) {
     add("PERHOST", numbers[1].Write(static_cast<int64_t>(request.per_host)));
   }
@@ -186,7 +188,7 @@ void Next(Context& context) {
   const size_t served = ReplyNext(context, frontier, call, moment.now());
   if (served == 0) return NothingNext(context, frontier, call, moment.now());
   FrontierChanged(context, static_cast<int64_t>(served), "fr.next");
-  LogNext(context, moment, call, served);
+  LogNext(context, moment, *frontier, call, served);
 }
 
 void Ack(Context& context) {

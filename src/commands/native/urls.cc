@@ -1,8 +1,13 @@
-// URL.NORM, URL.HOST and URL.DEPTH: what a frontier makes of a URL
+// URL.NORM, URL.PARSE, URL.HOST and URL.DEPTH: what a frontier makes of a URL
 // (docs/types/frontier/frontier.md). They touch no key.
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "commands/context.h"
+#include "commands/iri.h"
 #include "commands/native/families.h"
 #include "commands/registry.h"
 #include "types/frontier/url.h"
@@ -11,8 +16,14 @@ namespace sava::commands {
 
 namespace {
 
+// What a split URL points into.
+struct Room {
+  std::string own;
+  std::string ascii;
+};
+
 // `url [NORM rule]`; replies the error and returns false when the URL is refused.
-bool ReadUrl(Context& context, std::string* room, types::SplitUrl* split) {
+bool ReadUrl(Context& context, Room* room, types::SplitUrl* split) {
   types::UrlNorm norm = types::UrlNorm::kRfc3986;
   if (context.argc() != 2 && (context.argc() != 4 || !context.ArgIs(2, "NORM"))) {
     context.Error(errors::kSyntax);
@@ -26,8 +37,8 @@ bool ReadUrl(Context& context, std::string* room, types::SplitUrl* split) {
   if (url.size() > types::kMaxUrlSize) {
     split->fault = types::UrlFault::kTooLong;
   } else {
-    room->resize(types::UrlRoom(url.size()));
-    *split = types::NormalizeUrl(norm, url, room->data());
+    room->own.resize(types::UrlRoom(url.size()));
+    *split = NormalizeIri(norm, url, room->own.data(), &room->ascii);
   }
   if (split->ok()) return true;
   context.Error("ERR invalid URL: " + std::string(types::UrlFaultText(split->fault)));
@@ -35,7 +46,7 @@ bool ReadUrl(Context& context, std::string* room, types::SplitUrl* split) {
 }
 
 void UrlNormalized(Context& context) {
-  std::string room;
+  Room room;
   types::SplitUrl split;
   if (!ReadUrl(context, &room, &split)) return;
   std::string url;
@@ -43,14 +54,40 @@ void UrlNormalized(Context& context) {
   context.reply().Bulk(url);
 }
 
+void UrlParse(Context& context) {
+  Room room;
+  types::SplitUrl split;
+  if (!ReadUrl(context, &room, &split)) return;
+  std::string text;
+  types::AppendUrl(split.host, split.rest, &text);
+  const std::string_view url = text;
+  const size_t colon = url.find(':');
+  const std::string_view rest = url.substr(colon + 3 + split.host.size());
+  const size_t query = std::min(rest.find('?'), rest.size());
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"protocol", url.substr(0, colon)},
+      {"host", split.host},
+      {"path", rest.substr(0, query)},
+      {"query", rest.substr(std::min(query + 1, rest.size()))},
+  };
+  protocol::Reply& reply = context.reply();
+  reply.Map(static_cast<int64_t>(std::size(parts)) + 1);
+  for (const auto& [name, part] : parts) {
+    reply.Bulk(name);
+    reply.Bulk(part);
+  }
+  reply.Bulk("depth");
+  reply.Int(split.depth);
+}
+
 void UrlHost(Context& context) {
-  std::string room;
+  Room room;
   types::SplitUrl split;
   if (ReadUrl(context, &room, &split)) context.reply().Bulk(split.host);
 }
 
 void UrlDepth(Context& context) {
-  std::string room;
+  Room room;
   types::SplitUrl split;
   if (ReadUrl(context, &room, &split)) context.reply().Int(split.depth);
 }
@@ -67,6 +104,17 @@ const CommandSpec kUrlRows[] = {
      .arguments = "url:string [NORM (ufmg | rfc3986)]",
      .reply = "the URL as a frontier would give it back",
      .example = "URL.NORM HTTP://Example.COM:80/a/../b#top"},
+    {.name = "url.parse",
+     .handler = UrlParse,
+     .arity = -2,
+     .flags = kFast,
+     .group = "frontier",
+     .since = "0.1.0",
+     .summary = "Takes a URL apart.",
+     .complexity = "O(N) where N is the length of the URL",
+     .arguments = "url:string [NORM (ufmg | rfc3986)]",
+     .reply = "map: protocol, host, path, query, depth; what the URL does not have is empty",
+     .example = "URL.PARSE http://example.com:8080/a/b.html?x=1"},
     {.name = "url.host",
      .handler = UrlHost,
      .arity = -2,

@@ -601,10 +601,36 @@ def check_figures(folder, accesses):
             max(distances, default=0)], "phase %d, structure %d" % (phase, number))
         svg(os.path.join(folder, "map-%d.svg" % number))
         figure = os.path.join(folder, "distance-%d-%d.svg" % (phase, number))
-        eq(os.path.exists(figure), sum(distances) > 0, figure)
+        eq(os.path.exists(figure), len(distances) > 0, figure)
         if os.path.exists(figure):
             svg(figure)
     return rows
+
+
+# The document's table 1: the insertions of appendix B that go to each list.
+TABLE_1 = {1: (1, 2, 3, 9, 10, 19), 2: (4, 5, 12, 13, 16, 17, 25), 3: (6, 7, 18, 24),
+           4: (8, 11, 20, 22), 5: (14, 15, 21, 23, 26)}
+
+
+def check_table_1(folder):
+    with open(os.path.join(folder, "insertions.csv"), encoding="ascii") as file:
+        rows = [(int(row["insertion"]), int(row["list"])) for row in csv.DictReader(file)]
+    eq(rows, sorted((at, number) for number, places in TABLE_1.items() for at in places),
+       "insertions")
+    with open(os.path.join(folder, "index.html"), encoding="ascii") as file:
+        page = file.read()
+    for number, places in TABLE_1.items():
+        cells = "".join("<td>X</td>" if at in places else "<td></td>" for at in range(1, 27))
+        check("<tr><th>L%d</th>%s</tr>" % (number, cells) in page, "list %d" % number)
+
+
+@test()
+def frontier_locality_shows_table_1(context):
+    path = script(context, golden("appendix_b"))
+    sava(context, "run", path, "-l")
+    folder = os.path.join(context.temp_dir(), "figures")
+    sava(context, "locality", path[: -len(".txt")] + "-access.log", "-o", folder)
+    check_table_1(folder)
 
 
 @test(timeout=60.0)
@@ -662,7 +688,10 @@ def frontier_the_documents_lists(context):
     sava(context, "locality", stem + "-access.log", "-o", folder)
     rows = check_figures(folder, accesses)
     total = {key: int(row["total stack distance"]) for key, row in rows.items()}
+    check_table_1(folder)
     eq(total[7, 0], 4, "figure 24")
+    eq(total[5, 100], 0, "figure 23 (b)")
+    check(os.path.exists(os.path.join(folder, "distance-5-100.svg")), "figure 23 (b) is drawn")
     of_lists = (*range(1, 6), *range(101, 106))
     eq([total[1, number] for number in of_lists], [0] * 10, "phase 1, lists")
     for number in range(1, 6):  # figures 17 to 21: cells are farther apart than items
@@ -677,3 +706,30 @@ def frontier_the_documents_lists(context):
     sava(context, "run", path)
     with open(path[: -len(".txt")] + "-lists-out.txt", encoding="ascii") as file:
         same_text(file.read(), result(path), "generated")
+    rng = context.rng("lists")
+    for number in range(10):
+        steps = random_history(rng, rng.choice((1, 3, 40)), 40)
+        path = script(context, "".join(line + "\n" for line, _, _ in steps).encode("latin-1"))
+        for flags in ([], ["-b"], ["-b", "-l"]):
+            subprocess.run([port, path, *flags], check=True, timeout=30 * SLOW)
+            sava(context, "run", path, *[flag for flag in flags if flag != "-l"])
+            with open(path[: -len(".txt")] + "-lists-out.txt", encoding="latin-1") as file:
+                same_text(file.read(), result(path), "history %d %s" % (number, flags))
+
+
+@test()
+def frontier_reads_by_order_of_depth(context):
+    """Figure 11: URLs in ascending depth read all that are there, in descending depth one each."""
+    context.sava_only()
+    port = os.path.join(context.options.built or "", "sava_frontier_lists")
+    if not os.path.exists(port):
+        raise Skip("sava_frontier_lists is not built")
+    for count in (4, 30):
+        for depths, expected in ((range(1, count + 1), count * (count - 1) // 2),
+                                 (range(count, 0, -1), count - 1)):
+            urls = ["http://h" + "/d" * depth for depth in depths]
+            path = script(context, "\n".join(("ADD_URLS %d" % count, *urls, "")))
+            subprocess.run([port, path, "-l"], check=True, timeout=30 * SLOW)
+            reads = sum(number == 101 and operation == "R" for _, number, operation, _
+                        in read_log(path[: -len(".txt")] + "-lists-access.log"))
+            eq(reads, expected, "%d URLs, depths %s" % (count, depths))

@@ -58,8 +58,8 @@ def measure(program, small):
     """{(part, name, scenario, side): [(n, seconds)...]}"""
     if not os.path.exists(program):
         raise harness.BenchError(f"{program} is not there; build it first (./dev build)")
-    done = subprocess.run([program, *(["--small"] if small else [])], capture_output=True, text=True,
-                          timeout=LIMIT_SECONDS, check=False)
+    arguments = [program, "--small"] if small else [program]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     if done.returncode:
         raise harness.BenchError(f"{program}: {done.stderr[-300:]}")
     found = {}
@@ -75,6 +75,11 @@ def exponent(points):
     return math.log(after / before) / math.log(large / small)
 
 
+def growth_text(points):
+    text = f"{growth_text(points)}"
+    return "0.0" if text == "-0.0" else text
+
+
 def time_text(seconds):
     for unit, scale in (("s", 1), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:
@@ -87,20 +92,21 @@ def at(points, n):
 
 
 def command_table(found):
-    lines = ["| operation | scenario | document | their lists, here: time · growth | ours: time · growth |",
+    lines = ["| operation | scenario | document | their lists, here: time · growth | "
+             "ours: time · growth |",
              "|---|---|---|---|---|"]
     for name, claims in DOCUMENT.items():
         for scenario, claim in zip(SCENARIOS, claims, strict=True):
             theirs = found["command", name, scenario, "lists"]
             mine = found["command", name, scenario, "ours"]
             n = theirs[-1][0]
-            said = "–" if claim is None else (
-                claim[0] if claim[1] == int(claim[1]) and scenario != "3"
-                else f"{claim[0]}: Q^{claim[1]:g}")
+            said = "–" if claim is None else claim[0]
+            if claim is not None and scenario == "3" and claim[1] != 0:
+                said += f": {claim[1]:g}"
             lines.append(
                 f"| {name if scenario == '1' else ''} | {scenario} | {said} | "
-                f"{time_text(theirs[-1][1])} · {exponent(theirs):.1f} | "
-                f"{time_text(at(mine, n))} · {exponent(mine):.1f} |")
+                f"{time_text(theirs[-1][1])} · {growth_text(theirs)} | "
+                f"{time_text(at(mine, n))} · {growth_text(mine)} |")
     return lines
 
 
@@ -108,7 +114,7 @@ def type_table(found):
     lines = ["| operation | document | here: time · growth |", "|---|---|---|"]
     for name, claim in TYPES.items():
         points = found["type", name, "0", "lists"]
-        lines.append(f"| {name} | {claim} | {time_text(points[-1][1])} · {exponent(points):.1f} |")
+        lines.append(f"| {name} | {claim} | {time_text(points[-1][1])} · {growth_text(points)} |")
     return lines
 
 
@@ -175,7 +181,8 @@ def draw(found):
             (found["figure3", "figure 3", "3", "lists"], "#b03030", "", "its lists, here"),
             (found["figure3", "figure 3", "3", "ours"], "#2860a8", "", "ours, here")):
         path = " ".join(f"{x_of(n):.1f},{y_of(seconds):.1f}" for n, seconds in points)
-        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
+        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" '
+                   f'stroke-width="1.8"{dash}/>')
         if not dash:
             out += [f'<circle cx="{x_of(n):.1f}" cy="{y_of(seconds):.1f}" r="3" fill="{colour}"/>'
                     for n, seconds in points]

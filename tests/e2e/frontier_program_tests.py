@@ -407,7 +407,8 @@ class FastModel:
 @test()
 def frontier_norm_rfc3986(context):
     text = "\n".join((
-        "ADD_URLS 7", "https://A.com/x/../y#f", "http://MÜ.de/é", "http://a.com:80/y", "http://www.a.com/p.pdf",
+        "ADD_URLS 7", "https://A.com/x/../y#f", "http://MÜ.de/é",
+        "http://a.com:80/y", "http://www.a.com/p.pdf",
         "http://a.com/%7ex/", "ftp://a.com/", "http://a.com", "LISTA_HOSTS", "VER_HOST mü.de",
         "ESCALONA_TUDO"))
     out, err = run_text(context, text, "--norm", "rfc3986")

@@ -76,7 +76,7 @@ def exponent(points):
 
 
 def growth_text(points):
-    text = f"{growth_text(points)}"
+    text = f"{exponent(points):.1f}"
     return "0.0" if text == "-0.0" else text
 
 

@@ -5,7 +5,8 @@ Each operation of the document's structures and of ours by itself, in the three 
 power of n by which its time grows; the five files of chapter 5.1; other sets of commands.
 
     bench/frontier_document.py [PROGRAM] [FOLDER]
-        prints the tables of docs/documents/s1.md, and draws figure 3 (FOLDER/s1-figure3.svg)
+        prints the tables of docs/documents/s1.md, and draws figure 3 (FOLDER/s1-figure3.svg);
+        PROGRAM may also be a file of what the program printed (FILE.csv)
 """
 
 import csv
@@ -56,14 +57,21 @@ TYPES = {
 
 def measure(program, small):
     """{(part, name, scenario, side): [(n, seconds)...]}"""
+    if program.endswith(".csv"):
+        with open(program, encoding="ascii") as file:
+            return read(file.read())
     if not os.path.exists(program):
         raise harness.BenchError(f"{program} is not there; build it first (./dev build)")
     arguments = [program, "--small"] if small else [program]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     if done.returncode:
         raise harness.BenchError(f"{program}: {done.stderr[-300:]}")
+    return read(done.stdout)
+
+
+def read(text):
     found = {}
-    for row in csv.DictReader(done.stdout.splitlines()):
+    for row in csv.DictReader(text.splitlines()):
         key = (row["part"], row["name"], row["scenario"], row["side"])
         found.setdefault(key, []).append((int(row["n"]), float(row["seconds"])))
     return found

@@ -375,7 +375,7 @@ Step BatchJob::Go(Call& call) {
 
 std::unique_ptr<Job> Associations::StartBatch(const Call& call) {
   return std::make_unique<BatchJob>(call.site.associations_prefix,
-                                    IsMediaType(call.request.content_type, "application/x-ndjson"));
+                                    IsMediaType(call.request.content_type, kJsonLines));
 }
 
 }  // namespace sava::http

@@ -10,6 +10,7 @@
 #include "http/guard.h"
 #include "http/json.h"
 #include "http/problem.h"
+#include "http/route.h"
 #include "http/routes.h"
 #include "http/text.h"
 
@@ -133,17 +134,44 @@ TEST_F(RoutesTest, ABrowserGetsAPage) {
   }
 }
 
-TEST_F(RoutesTest, TheFrontPageNamesEveryPlace) {
+TEST_F(RoutesTest, TheFrontPageListsEveryRouteButItself) {
   EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 200);
   const std::string page = response.body;
-  for (const char* path : {"/associations", "/associations/{key}", "/associations:batch",
-                           "/v1/limits/{key}", "/healthz"}) {
-    EXPECT_NE(page.find("\"path\":\"" + std::string(path) + "\""), std::string::npos) << path;
+  size_t listed = 0;
+  for (const Route& route : AllRoutes()) {
+    const std::string row = "{\"method\":\"" + std::string(MethodName(route.method)) +
+                            "\",\"path\":\"" + std::string(route.pattern) + "\"";
+    EXPECT_EQ(page.find(row) != std::string::npos, route.pattern != "/") << row;
+    ++listed;
   }
+  EXPECT_GE(listed, 8U);
   EXPECT_EQ(Ask(HttpMethod::kPost, "/"), 405);
   EXPECT_TRUE(Says("Allow: GET, HEAD"));
   site.password = "secret";
   EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 401);
+}
+
+TEST_F(RoutesTest, EveryRouteTakesItsMethodAndItsPathNoOther) {
+  executor.replies = {"-ERR no\r\n"};
+  for (const Route& route : AllRoutes()) {
+    std::string path(route.pattern);
+    if (const size_t brace = path.find('{'); brace != std::string::npos) path.resize(brace);
+    if (path.size() < route.pattern.size()) {
+      EXPECT_EQ(Ask(route.method, path), 404) << "a name is not empty: " << path;
+      path += "name";
+    }
+    std::string allowed;
+    for (const HttpMethod method :
+         {HttpMethod::kGet, HttpMethod::kHead, HttpMethod::kPost, HttpMethod::kPut,
+          HttpMethod::kDelete, HttpMethod::kPatch, HttpMethod::kOptions, HttpMethod::kTrace}) {
+      if (Ask(method, path) == 405) continue;
+      EXPECT_NE(response.status, 404) << path;
+      allowed += (allowed.empty() ? "" : ", ") + std::string(MethodName(method));
+    }
+    EXPECT_NE(allowed.find(MethodName(route.method)), std::string::npos) << path << allowed;
+    EXPECT_EQ(Ask(HttpMethod::kTrace, path), 405);
+    EXPECT_TRUE(Says("Allow: " + allowed + "\r\n")) << path << response.fields;
+  }
 }
 
 // ---- how long a key may be ----

@@ -13,20 +13,21 @@
 #include "http/json.h"
 #include "http/routes.h"
 #include "protocol/http_parser.h"
+#include "protocol/reply_value.h"
 
 namespace sava::fuzz {
 
 // Answers every command, and now and then asks to wait.
 class AnyExecutor final : public commands::Executor {
  public:
-  bool Run(commands::Args args, std::string_view* reply) override {
+  bool Run(commands::Args args, int resp, std::string_view* reply) override {
     static constexpr std::string_view kReplies[] = {":1\r\n",
                                                     "+afc\r\n",
-                                                    "*2\r\n$1\r\na\r\n:3\r\n",
+                                                    "*1\r\n*2\r\n$1\r\na\r\n:3\r\n",
                                                     "-WRONGTYPE x\r\n",
                                                     "-RATELIMITED retry_after_ms=1500\r\n",
                                                     "*5\r\n:0\r\n:1\r\n:0\r\n:10\r\n:2000\r\n"};
-    if (args.empty() || args[0].empty()) abort();
+    if (args.empty() || args[0].empty() || resp != 3) abort();
     ++calls_;
     if (calls_ % 3 == 0) return false;
     *reply = kReplies[calls_ % std::size(kReplies)];
@@ -118,6 +119,8 @@ inline void CheckHttp(std::string_view bytes) {
     abort();
   }
   CheckJson(bytes);
+  protocol::ParsedReply reply;
+  if (!reply.Parse(bytes) && !reply.root().is_null()) abort();
   http::JsonReader reader(bytes);
   if (!reader.Skip() && reader.error().empty()) abort();
 }

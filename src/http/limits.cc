@@ -108,21 +108,22 @@ Step Limits::Run(Call& call, std::string_view command, std::string_view name,
   words_.assign({command, key, wanted_.algorithm, wanted_.limit, wanted_.period_ms});
   if (!wanted_.burst.empty()) words_.insert(words_.end(), {"BURST", wanted_.burst});
   if (!wanted_.cost.empty()) words_.insert(words_.end(), {"COST", wanted_.cost});
-  std::string_view reply;
-  if (!call.executor.Run(words_, &reply)) return Step::kWait;
-  WriteOutcome(reply, call);
+  if (!call.Run(words_)) return Step::kWait;
+  WriteOutcome(call);
   return Step::kDone;
 }
 
-void Limits::WriteOutcome(std::string_view reply, Call& call) const {
+void Limits::WriteOutcome(Call& call) const {
   protocol::HttpResponse* response = call.response;
-  ReplyReader reader(reply);
-  std::string_view error;
-  if (reader.Error(&error)) return ProblemFromError(response, error, call.executor);
-  int64_t count = 0;
+  const protocol::ReplyValue reply = call.reply();
+  if (reply.is_error()) return ProblemFromError(response, reply.text(), call.executor);
   int64_t values[5] = {};
-  bool good = reader.Array(&count) && count == 5;
-  for (int64_t& value : values) good = good && reader.Int(&value);
+  bool good = reply.kind() == protocol::ReplyKind::kArray && reply.size() == std::size(values);
+  size_t filled = 0;
+  for (const protocol::ReplyValue value : reply) {
+    good = good && value.is_int();
+    if (good) values[filled++] = value.integer();
+  }
   if (!good) return Problem(response, 500, "The bucket's answer cannot be read.");
   const bool allowed = values[0] == 1;
   const std::string members =

@@ -22,7 +22,8 @@ using Words = std::vector<std::string>;
 
 class ScriptedExecutor final : public commands::Executor {
  public:
-  bool Run(commands::Args args, std::string_view* reply) override {
+  bool Run(commands::Args args, int resp, std::string_view* reply) override {
+    EXPECT_EQ(resp, 3);
     if (wait_next > 0) {
       --wait_next;
       return false;
@@ -270,7 +271,7 @@ TEST_F(RoutesTest, BadBodiesAreRefusedAndNothingRuns) {
 }
 
 TEST_F(RoutesTest, GetAnswersTheMostFrequent) {
-  executor.replies = {"*4\r\n$5\r\nbooks\r\n:12\r\n$3\r\na\"\n\r\n:1\r\n"};
+  executor.replies = {"*2\r\n*2\r\n$5\r\nbooks\r\n:12\r\n*2\r\n$3\r\na\"\n\r\n:1\r\n"};
   EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u%201%2F%C4%8D+"), 200);
   EXPECT_EQ(executor.commands,
             (std::vector<Words>{{"AFC.TOP", "assoc:u 1/č+", "20", "WITHCOUNTS"}}));
@@ -284,9 +285,20 @@ TEST_F(RoutesTest, GetAnswersTheMostFrequent) {
 }
 
 TEST_F(RoutesTest, MembersThatAreNoTextBecomeReplacementCharacters) {
-  executor.replies = {"*2\r\n$4\r\na\xff\x01z\r\n:3\r\n"};
+  executor.replies = {"*1\r\n*2\r\n$4\r\na\xff\x01z\r\n:3\r\n"};
   EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u"), 200);
   EXPECT_EQ(response.body, "[{\"associatedKey\":\"a\xef\xbf\xbd\\u0001z\",\"frequency\":3}]");
+}
+
+TEST_F(RoutesTest, AnAnswerThatIsNotTheCommandsIsAProblem) {
+  for (const char* reply : {"", ":1\r\n", "_\r\n", "*1\r\n:1\r\n", "*1\r\n*2\r\n$1\r\na\r\n",
+                            "*1\r\n*2\r\n:1\r\n:1\r\n", "*2\r\n$1\r\na\r\n:1\r\n"}) {
+    executor.replies = {reply};
+    EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u"), 500) << reply;
+    EXPECT_EQ(Ask(HttpMethod::kGet, "/v1/limits/a?algorithm=token&limit=1&periodMs=1"), 500);
+  }
+  executor.replies = {"*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"};
+  EXPECT_EQ(Ask(HttpMethod::kGet, "/v1/limits/a?algorithm=token&limit=1&periodMs=1"), 500);
 }
 
 TEST_F(RoutesTest, HowManyIsChecked) {

@@ -10,15 +10,16 @@ namespace {
 
 using protocol::HttpResponse;
 
-bool ReadKey(JsonReader* reader, std::string* scratch, std::string_view* value) {
+bool ReadKey(JsonReader* reader, const JsonMember& member, std::string* scratch,
+             std::string_view* value) {
   if (value->data() != nullptr) return reader->Fail("a property is given twice");
-  const char first = reader->Peek();
-  if (first == '"') {
-    if (!reader->String(scratch, value)) return false;
-    return !value->empty() || reader->Fail("a key is empty");
+  if (member.kind == JsonKind::kOther) {
+    return reader->Fail("a key is neither a string nor a number");
   }
-  if (first == '-' || (first >= '0' && first <= '9')) return reader->Number(value);
-  return reader->Fail("a key is neither a string nor a number");
+  if (member.value.empty()) return reader->Fail("a key is empty");
+  if (!member.in_text) scratch->assign(member.value);
+  *value = member.in_text ? member.value : std::string_view(*scratch);
+  return true;
 }
 
 // *k from the query; false when it is not a number in range.
@@ -90,12 +91,14 @@ constexpr std::string_view kNoCounter = "The key holds a value of another type."
 
 bool ReadAssociation(JsonReader* reader, Association* out) {
   out->key = out->associated = {};
-  const bool read = reader->Object([&](std::string_view name) {
-    if (base::EqualsNoCase(name, "key")) return ReadKey(reader, &out->key_scratch, &out->key);
-    if (base::EqualsNoCase(name, "associatedKey")) {
-      return ReadKey(reader, &out->associated_scratch, &out->associated);
+  const bool read = reader->Object([&](const JsonMember& member) {
+    if (base::EqualsNoCase(member.name, "key")) {
+      return ReadKey(reader, member, &out->key_scratch, &out->key);
     }
-    return reader->Skip();
+    if (base::EqualsNoCase(member.name, "associatedKey")) {
+      return ReadKey(reader, member, &out->associated_scratch, &out->associated);
+    }
+    return true;
   });
   if (!read) return false;
   if (out->key.data() == nullptr) return reader->Fail("key is missing");
@@ -108,7 +111,7 @@ Step Associations::Record(Call& call) {
   if (!ReadAssociation(&reader, &association_) ||
       (!reader.AtEnd() && !reader.Fail("something follows the object"))) {
     Problem(call.response, 400,
-            R"(The body is not {"key": ..., "associatedKey": ...}: )" + std::string(reader.error()) + ".");
+            R"(The body is not {"key": ..., "associatedKey": ...}: )" + reader.error() + ".");
     return Step::kDone;
   }
   if (association_.key.size() > call.site.max_key) {

@@ -26,16 +26,15 @@ std::string* Limits::Place(std::string_view name) {
 
 std::string Limits::ReadBody(std::string_view body) {
   JsonReader reader(body);
-  std::string scratch;
-  const bool read = reader.Object([&](std::string_view name) {
-    std::string* place = Place(name);
+  const bool read = reader.Object([&](const JsonMember& member) {
+    std::string* place = Place(member.name);
     if (place == nullptr) return reader.Fail("a property is not known");
     if (!place->empty()) return reader.Fail("a property is given twice");
-    std::string_view value;
-    if (place == &wanted_.algorithm ? !reader.String(&scratch, &value) : !reader.Number(&value)) {
-      return false;
+    const bool text = place == &wanted_.algorithm;
+    if (member.kind != (text ? JsonKind::kString : JsonKind::kNumber)) {
+      return reader.Fail(text ? "a string is expected" : "a number is expected");
     }
-    *place = value;
+    *place = member.value;
     return true;
   });
   if (read && reader.AtEnd()) return {};

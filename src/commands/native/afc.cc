@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "commands/native/families.h"
 #include "commands/registry.h"
 
@@ -42,20 +43,6 @@ struct Decimal {
   std::string_view text() const { return {digits, size}; }
 };
 
-// The counter at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-bool FindAfc(Context& context, std::string_view key, Access access, Afc** afc) {
-  const Value value = context.Find(key, access);
-  *afc = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &Afc::Type()) {
-    *afc = static_cast<Afc*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
-
 // An argument that is a number from `least` to `most`; replies the error when it is none.
 bool BoundedArg(Context& context, size_t i, int64_t least, int64_t most, int64_t* out) {
   if (!context.IntArg(i, out)) return false;
@@ -76,7 +63,7 @@ class Change {
   // False when an error was replied.
   bool Open(Context& context, std::string_view key) {
     key_ = key;
-    if (!FindAfc(context, key, Access::kWrite, &afc_)) return false;
+    if (!FindObject(context, key, Access::kWrite, &afc_)) return false;
     if (afc_ == nullptr) {
       made_ = std::make_unique<Afc>();
       afc_ = made_.get();
@@ -146,7 +133,7 @@ void Incrby(Context& context) {
 void RemoveMembers(Context& context, size_t first, int64_t time) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
-  if (!FindAfc(context, key, Access::kWrite, &afc)) return;
+  if (!FindObject(context, key, Access::kWrite, &afc)) return;
   int64_t removed = 0;
   if (afc != nullptr) {
     const bool timed = afc->timed();
@@ -179,7 +166,7 @@ void RemAt(Context& context) {
 void Drop(Context& context) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
-  if (!FindAfc(context, key, Access::kWrite, &afc)) return;
+  if (!FindObject(context, key, Access::kWrite, &afc)) return;
   if (afc != nullptr) {
     context.Delete(key);
     context.Effect({"DEL", key});
@@ -232,7 +219,7 @@ void Merge(Context& context) {
   bool timed = target->timed();
   for (size_t i = 2; i < context.argc(); ++i) {
     Afc* source = nullptr;
-    if (!FindAfc(context, context.arg(i), Access::kRead, &source)) return;
+    if (!FindObject(context, context.arg(i), Access::kRead, &source)) return;
     if (source == nullptr) continue;
     sources.push_back(source);
     timed = timed || source->timed();
@@ -326,7 +313,7 @@ void Top(Context& context) {
     return;
   }
   Afc* afc = nullptr;
-  if (!FindAfc(context, context.arg(1), Access::kRead, &afc)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   protocol::Reply& reply = context.reply();
   if (afc == nullptr) {
     reply.Array(0);
@@ -349,7 +336,7 @@ void Top(Context& context) {
 
 void Count(Context& context) {
   Afc* afc = nullptr;
-  if (!FindAfc(context, context.arg(1), Access::kRead, &afc)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
     const uint64_t count = afc == nullptr ? 0 : afc->Count(context.arg(i), context.now_ms());
@@ -359,20 +346,20 @@ void Count(Context& context) {
 
 void Card(Context& context) {
   Afc* afc = nullptr;
-  if (!FindAfc(context, context.arg(1), Access::kRead, &afc)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Int(afc == nullptr ? 0 : Clamped(afc->Card(context.now_ms())));
 }
 
 void Total(Context& context) {
   Afc* afc = nullptr;
-  if (!FindAfc(context, context.arg(1), Access::kRead, &afc)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Int(afc == nullptr ? 0 : Clamped(afc->Total(context.now_ms())));
 }
 
 void Info(Context& context) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
-  if (!FindAfc(context, key, Access::kRead, &afc)) return;
+  if (!FindObject(context, key, Access::kRead, &afc)) return;
   protocol::Reply& reply = context.reply();
   if (afc == nullptr) {
     reply.Error(errors::kNoSuchKey);

@@ -39,7 +39,7 @@ void Reserve(Context& context) {
   Bloom::Options options;
   if (!ParseBloomReserve(context, &options)) return;
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   if (bloom != nullptr) {
     context.Error(kFilterExists);
     return;
@@ -59,7 +59,7 @@ void Reserve(Context& context) {
 // nullptr. With `many` the reply is an array, which ends where the filter is full.
 void AddItems(Context& context, size_t first, const Bloom::Options* wanted, bool many) {
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   std::unique_ptr<Bloom> made;
   if (bloom == nullptr) {
     if (wanted == nullptr) {
@@ -122,11 +122,11 @@ void Del(Context& context) {
 
 void Merge(Context& context) {
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   std::vector<const Bloom*> sources;
   for (size_t i = 2; i < context.argc(); ++i) {
     Bloom* source = nullptr;
-    if (!FindFilter(context, context.arg(i), Access::kRead, &source)) return;
+    if (!FindObject(context, context.arg(i), Access::kRead, &source)) return;
     if (source == nullptr) {
       context.Error(kFilterNotFound);
       return;
@@ -153,13 +153,13 @@ void Merge(Context& context) {
 
 void Exists(Context& context) {
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   context.reply().Bool(bloom != nullptr && bloom->Has(types::FilterHash(context.arg(2))));
 }
 
 void Mexists(Context& context) {
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   const std::vector<uint64_t> hashes = HashItems(context, 2, bloom);
   context.reply().Array(static_cast<int64_t>(hashes.size()));
   for (const uint64_t hash : hashes) context.reply().Bool(bloom != nullptr && bloom->Has(hash));
@@ -167,7 +167,7 @@ void Mexists(Context& context) {
 
 void Card(Context& context) {
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   context.reply().Int(bloom == nullptr ? 0 : static_cast<int64_t>(bloom->items()));
 }
 
@@ -293,7 +293,7 @@ void Loadchunk(Context& context) {
   int64_t iterator = 0;
   if (!context.IntArg(2, &iterator, "ERR Second argument must be numeric")) return;
   Bloom* bloom = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &bloom)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   if (bloom == nullptr && iterator != 1) {
     context.Error(kFilterNotFound);
     return;

@@ -93,7 +93,7 @@ void Reserve(Context& context) {
     return;
   }
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &cuckoo)) return;
   if (cuckoo != nullptr) {
     context.Error(kFilterExists);
     return;
@@ -124,7 +124,7 @@ void ReplyAdded(protocol::Reply& reply, Cuckoo::Added added, bool many) {
 
 void AddItems(Context& context, const HowToAdd& how) {
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &cuckoo)) return;
   std::unique_ptr<Cuckoo> made;
   if (cuckoo == nullptr) {
     if (!how.create) {
@@ -198,13 +198,13 @@ void Compact(Context& context) {
 
 void Exists(Context& context) {
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   context.reply().Bool(cuckoo != nullptr && cuckoo->Count(types::FilterHash(context.arg(2))) != 0);
 }
 
 void Mexists(Context& context) {
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   const std::vector<uint64_t> hashes = HashItems(context, 2, cuckoo);
   context.reply().Array(static_cast<int64_t>(hashes.size()));
   for (const uint64_t hash : hashes) {
@@ -214,7 +214,7 @@ void Mexists(Context& context) {
 
 void Count(Context& context) {
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kRead, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   context.reply().Int(cuckoo == nullptr ? 0 : cuckoo->Count(types::FilterHash(context.arg(2))));
 }
 
@@ -282,7 +282,7 @@ void Loadchunk(Context& context) {
     return;
   }
   Cuckoo* cuckoo = nullptr;
-  if (!FindFilter(context, context.arg(1), Access::kWrite, &cuckoo)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &cuckoo)) return;
   std::unique_ptr<Cuckoo> made;
   if (position == 1) {
     if (cuckoo != nullptr) {

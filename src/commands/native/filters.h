@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/filters/bloom.h"
 
 namespace sava::commands {
@@ -15,26 +16,11 @@ namespace sava::commands {
 inline constexpr std::string_view kFilterNotFound = "ERR not found";
 inline constexpr std::string_view kFilterExists = "ERR item exists";
 
-// The filter at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-template <typename Filter>
-bool FindFilter(Context& context, std::string_view key, Access access, Filter** filter) {
-  const Value value = context.Find(key, access);
-  *filter = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &Filter::Type()) {
-    *filter = static_cast<Filter*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
-
-// The same, and replies `missing` when nothing is there.
+// The filter at the first argument. Replies an error and returns false when none is there.
 template <typename Filter>
 bool RequireFilter(Context& context, Access access, Filter** filter,
                    std::string_view missing = kFilterNotFound) {
-  if (!FindFilter(context, context.arg(1), access, filter)) return false;
+  if (!FindObject(context, context.arg(1), access, filter)) return false;
   if (*filter != nullptr) return true;
   context.Error(missing);
   return false;

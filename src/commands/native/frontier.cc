@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "commands/find_object.h"
 #include "commands/native/families.h"
 #include "commands/registry.h"
 #include "commands/texts.h"
@@ -177,19 +178,11 @@ Frontier::Options DefaultOptions() {
 }
 
 bool FindFrontier(Context& context, Access access, Frontier** frontier) {
-  const Value value = context.Find(context.arg(1), access);
-  *frontier = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &Frontier::Type()) {
-    *frontier = static_cast<Frontier*>(value.object);
-    return true;
-  }
-  return FailWith(context, errors::kWrongType);
+  return FindObject(context, context.arg(1), access, frontier);
 }
 
 bool NeedFrontier(Context& context, Access access, Frontier** frontier) {
-  if (!FindFrontier(context, access, frontier)) return false;
-  return *frontier != nullptr || FailWith(context, errors::kNoSuchKey);
+  return NeedObject(context, context.arg(1), access, errors::kNoSuchKey, frontier);
 }
 
 bool NumberArg(Context& context, size_t i, int64_t low, int64_t high, int64_t* out,

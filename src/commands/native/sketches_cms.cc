@@ -96,7 +96,7 @@ bool ParseIncrements(Context& context, std::vector<uint64_t>* increments) {
 void Incrby(Context& context) {
   if (context.argc() % 2 != 0) return context.ArityError();
   CountMin* sketch = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kWrite, kMissing, &sketch)) return;
+  if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &sketch)) return;
   std::vector<uint64_t> increments;
   if (!ParseIncrements(context, &increments)) return;
   context.reply().Array(static_cast<int64_t>(increments.size()));
@@ -115,7 +115,7 @@ void Incrby(Context& context) {
 
 void Query(Context& context) {
   CountMin* sketch = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
     context.reply().Int(ReplyNumber(sketch->Estimate(context.arg(i))));
@@ -124,7 +124,7 @@ void Query(Context& context) {
 
 void Info(Context& context) {
   CountMin* sketch = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
   protocol::Reply& reply = context.reply();
   reply.Map(3);
   reply.Simple("width");
@@ -175,7 +175,7 @@ bool ParseMerge(Context& context, size_t* keys, bool* weighted) {
 
 void Merge(Context& context) {
   CountMin* target = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kWrite, kMissing, &target)) return;
+  if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &target)) return;
   size_t keys = 0;
   bool weighted = false;
   if (!ParseMerge(context, &keys, &weighted)) return;
@@ -184,7 +184,7 @@ void Merge(Context& context) {
     int64_t weight = 1;
     if (weighted && !context.IntArg(i + keys + 1, &weight, "CMS: invalid weight value")) return;
     CountMin* source = nullptr;
-    if (!NeedSketch(context, context.arg(i), Access::kRead, kMissing, &source)) return;
+    if (!NeedObject(context, context.arg(i), Access::kRead, kMissing, &source)) return;
     if (source->width() != target->width() || source->depth() != target->depth()) {
       return context.Error("CMS: width/depth is not equal");
     }

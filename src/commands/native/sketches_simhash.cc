@@ -83,7 +83,7 @@ void Add(Context& context) {
     return;
   }
   SimHash* documents = nullptr;
-  if (!FindSketch(context, key, Access::kWrite, &documents)) return;
+  if (!FindObject(context, key, Access::kWrite, &documents)) return;
   const std::string text = types::FingerprintText(fingerprint);
   if (documents == nullptr) {
     auto made = std::make_unique<SimHash>();
@@ -102,7 +102,7 @@ void Add(Context& context) {
 void Rem(Context& context) {
   const std::string_view key = context.arg(1);
   SimHash* documents = nullptr;
-  if (!FindSketch(context, key, Access::kWrite, &documents)) return;
+  if (!FindObject(context, key, Access::kWrite, &documents)) return;
   int64_t removed = 0;
   for (size_t i = 2; documents != nullptr && i < context.argc(); ++i) {
     removed += documents->Remove(context.arg(i)) ? 1 : 0;
@@ -155,7 +155,7 @@ void Query(Context& context) {
   QueryOptions options;
   if (!FingerprintArg(context, 2, &fingerprint) || !ParseQuery(context, &options)) return;
   SimHash* documents = nullptr;
-  if (!FindSketch(context, context.arg(1), Access::kRead, &documents)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   std::vector<SimHash::Match> found;
   if (documents != nullptr) {
     found = documents->Near(fingerprint, static_cast<int>(options.distance),
@@ -174,7 +174,7 @@ void Query(Context& context) {
 
 void Dist(Context& context) {
   SimHash* documents = nullptr;
-  if (!FindSketch(context, context.arg(1), Access::kRead, &documents)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   std::optional<uint64_t> a;
   std::optional<uint64_t> b;
   if (documents != nullptr) {
@@ -186,7 +186,7 @@ void Dist(Context& context) {
 
 void Get(Context& context) {
   SimHash* documents = nullptr;
-  if (!FindSketch(context, context.arg(1), Access::kRead, &documents)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   std::optional<uint64_t> fingerprint;
   if (documents != nullptr) fingerprint = documents->Get(context.arg(2));
   if (fingerprint) {
@@ -198,14 +198,14 @@ void Get(Context& context) {
 
 void Card(Context& context) {
   SimHash* documents = nullptr;
-  if (!FindSketch(context, context.arg(1), Access::kRead, &documents)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   context.reply().Int(documents == nullptr ? 0 : static_cast<int64_t>(documents->size()));
 }
 
 void Info(Context& context) {
   const std::string_view key = context.arg(1);
   SimHash* documents = nullptr;
-  if (!NeedSketch(context, key, Access::kRead, errors::kNoSuchKey, &documents)) return;
+  if (!NeedObject(context, key, Access::kRead, errors::kNoSuchKey, &documents)) return;
   protocol::Reply& reply = context.reply();
   reply.Map(4);
   reply.Bulk("documents");

@@ -70,7 +70,7 @@ void ReplyExpelled(Context& context, const std::optional<std::string>& expelled)
 
 void Add(Context& context) {
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
   const auto items = static_cast<int64_t>(context.argc() - 2);
   context.reply().Array(items);
   for (size_t i = 2; i < context.argc(); ++i) ReplyExpelled(context, top->Add(context.arg(i), 1));
@@ -82,7 +82,7 @@ void Add(Context& context) {
 void Incrby(Context& context) {
   if (context.argc() % 2 != 0) return context.ArityError();
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
   const size_t mark = context.reply().Mark();
   int64_t replies = 0;
   int64_t changes = 0;
@@ -108,14 +108,14 @@ void Incrby(Context& context) {
 
 void Query(Context& context) {
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) context.reply().Bool(top->Listed(context.arg(i)));
 }
 
 void Count(Context& context) {
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
     context.reply().Int(ReplyNumber(top->Count(context.arg(i))));
@@ -129,7 +129,7 @@ void List(Context& context) {
     return context.Error("WITHCOUNT keyword expected");
   }
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   const std::vector<TopK::Item> items = top->List();
   context.reply().Array(static_cast<int64_t>(items.size() * (with_count ? 2 : 1)));
   for (const TopK::Item& item : items) {
@@ -140,7 +140,7 @@ void List(Context& context) {
 
 void Info(Context& context) {
   TopK* top = nullptr;
-  if (!NeedSketch(context, context.arg(1), Access::kRead, kMissing, &top)) return;
+  if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   protocol::Reply& reply = context.reply();
   reply.Map(4);
   reply.Simple("k");

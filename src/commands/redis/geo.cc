@@ -97,7 +97,7 @@ void Geoadd(Context& context) {
 
 void Geopos(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();
   reply.Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
@@ -109,7 +109,7 @@ void Geopos(Context& context) {
 
 void Geohash(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();
   reply.Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
@@ -124,7 +124,7 @@ void Geodist(Context& context) {
   if (context.argc() > 5) return context.Error(errors::kSyntax);
   if (context.argc() == 5 && !GeoUnitArg(context, 4, &metres)) return;
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   if (set == nullptr) return context.reply().Null();
   const std::optional<GeoPoint> from = GeoPointOf(*set, context.arg(2));
   const std::optional<GeoPoint> to = GeoPointOf(*set, context.arg(3));

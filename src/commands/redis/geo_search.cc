@@ -248,7 +248,7 @@ void SearchGeneric(Context& context, GeoForm form, bool may_store) {
   request.may_store = may_store;
   SortedSet* set = nullptr;
   const size_t key = form == GeoForm::kSearchStore ? 2 : 1;
-  if (!FindSortedSet(context, context.arg(key), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(key), Access::kRead, &set)) return;
   request.set = set;
   const size_t from = FixedArgs(context, &request);
   if (from == 0 || !GeoWords(context, from, &request) || !GeoWordsFit(context, request)) return;

@@ -53,7 +53,7 @@ int64_t SetPairs(Context& context) {
   const types::CollectionLimits& limits = context.collection_limits();
   const int64_t now = FieldTime(context);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return -1;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return -1;
   std::unique_ptr<Hash> fresh;
   if (hash == nullptr) {
     fresh = std::make_unique<Hash>();
@@ -90,7 +90,7 @@ void Hmset(Context& context) {
 
 void Hsetnx(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kWrite, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &hash)) return;
   if (hash != nullptr && hash->Find(context.arg(2), FieldTime(context), nullptr)) {
     return context.reply().Int(0);
   }
@@ -111,14 +111,14 @@ void ReplyField(Context& context, const Hash* hash, std::string_view field) {
 
 void Hget(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   ReplyField(context, hash, context.arg(2));
   DropOutlived(context, context.arg(1), hash, context.args().subspan(2, 1));
 }
 
 void Hmget(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) ReplyField(context, hash, context.arg(i));
   DropOutlived(context, context.arg(1), hash, context.args().subspan(2));
@@ -127,7 +127,7 @@ void Hmget(Context& context) {
 // Fields, values or both.
 void ReplyAll(Context& context, bool fields, bool values) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   protocol::Reply& reply = context.reply();
   const bool map = fields && values;
   const size_t mark = reply.Mark();
@@ -154,7 +154,7 @@ void Hvals(Context& context) { ReplyAll(context, false, true); }
 void Hdel(Context& context) {
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   if (hash == nullptr) return context.reply().Int(0);
   int64_t removed = 0;
   for (size_t i = 2; i < context.argc() && hash->size() > 0; ++i) {
@@ -166,13 +166,13 @@ void Hdel(Context& context) {
 
 void Hlen(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   context.reply().Int(hash == nullptr ? 0 : static_cast<int64_t>(hash->size()));
 }
 
 void Hstrlen(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   std::string_view value;
   const bool found = hash != nullptr && hash->Find(context.arg(2), FieldTime(context), &value);
   context.reply().Int(found ? static_cast<int64_t>(value.size()) : 0);
@@ -181,7 +181,7 @@ void Hstrlen(Context& context) {
 
 void Hexists(Context& context) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   const bool found = hash != nullptr && hash->Find(context.arg(2), FieldTime(context), nullptr);
   context.reply().Int(found ? 1 : 0);
   DropOutlived(context, context.arg(1), hash, context.args().subspan(2, 1));
@@ -191,7 +191,7 @@ void Hscan(Context& context) {
   ElementScan scan;
   if (!ScanCursorArg(context, &scan)) return;
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   if (hash == nullptr) return ReplyEmptyScan(context);
   if (!ScanOptionArgs(context, true, &scan)) return;
   protocol::Reply& reply = context.reply();

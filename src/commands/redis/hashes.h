@@ -7,23 +7,10 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/collections/hash.h"
 
 namespace sava::commands {
-
-// The hash at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-inline bool FindHash(Context& context, std::string_view key, Access access, types::Hash** hash) {
-  const Value value = context.Find(key, access);
-  *hash = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &types::Hash::Type()) {
-    *hash = static_cast<types::Hash*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
 
 namespace hashes {
 

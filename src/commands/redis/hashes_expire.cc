@@ -55,7 +55,7 @@ void ReplySame(Context& context, size_t count, int64_t number) {
 void SetTimes(Context& context, bool seconds, bool absolute, std::string_view command) {
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   int64_t at = 0;
   if (!ParseFieldTime(context, 2, seconds, absolute, command, &at)) return;
   const TimeCondition condition = ConditionArg(context, 3);
@@ -88,7 +88,7 @@ void Hpexpireat(Context& context) { SetTimes(context, false, true, "hpexpireat")
 
 void GetTimes(Context& context, bool seconds, bool absolute) {
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kRead, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &hash)) return;
   FieldsArg fields;
   if (!ParseFields(context, 2, kNeedPositiveCount, &fields)) return;
   if (hash == nullptr) return ReplySame(context, fields.count, kNoField);
@@ -118,7 +118,7 @@ void Hpexpiretime(Context& context) { GetTimes(context, false, true); }
 void Hpersist(Context& context) {
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   FieldsArg fields;
   if (!ParseFields(context, 2, kNeedPositiveCount, &fields)) return;
   if (hash == nullptr) return ReplySame(context, fields.count, kNoField);

@@ -46,7 +46,7 @@ void Hgetdel(Context& context) {
   FieldsArg fields;
   if (!ParseFields(context, 2, kNeedPositiveCount, &fields)) return;
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   const int64_t now = FieldTime(context);
   std::vector<std::string_view> removed;
   context.reply().Array(static_cast<int64_t>(fields.count));
@@ -124,7 +124,7 @@ void Hgetex(Context& context) {
   if (!ParseGetex(context, &options, &fields)) return;
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   ReplyValues(context, hash, fields);
   if (hash == nullptr || (!options.has_time() && !options.persist)) {
     return DropOutlived(context, key, hash, context.args().subspan(fields.first));
@@ -239,7 +239,7 @@ void Hsetex(Context& context) {
   if (!ParseSetex(context, &options, &fields)) return;
   const std::string_view key = context.arg(1);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   if (!ConditionMet(context, hash, options, fields)) {
     context.reply().Int(0);
     std::vector<std::string_view> names;

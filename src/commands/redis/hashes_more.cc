@@ -44,7 +44,7 @@ void Hincrby(Context& context) {
   int64_t increment = 0;
   if (!context.IntArg(3, &increment)) return;
   Hash* hash = nullptr;
-  if (!FindHash(context, context.arg(1), Access::kWrite, &hash)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &hash)) return;
   int64_t number = 0;
   std::string_view value;
   if (hash != nullptr && hash->Find(context.arg(2), FieldTime(context), &value) &&
@@ -78,7 +78,7 @@ void Hincrbyfloat(Context& context) {
   const std::string_view key = context.arg(1);
   const std::string_view field = context.arg(2);
   Hash* hash = nullptr;
-  if (!FindHash(context, key, Access::kWrite, &hash)) return;
+  if (!FindObject(context, key, Access::kWrite, &hash)) return;
   long double number = 0;
   std::string_view value;
   if (hash != nullptr && hash->Find(field, FieldTime(context), &value) &&
@@ -144,10 +144,10 @@ std::vector<ChosenField> SampleFields(Context& context, const Hash& hash, uint64
 
 // The hash without fields that are past their time.
 bool FindLiveHash(Context& context, Hash** hash) {
-  if (!FindHash(context, context.arg(1), Access::kRead, hash)) return false;
+  if (!FindObject(context, context.arg(1), Access::kRead, hash)) return false;
   if (*hash == nullptr || !(*hash)->has_expiries()) return true;
   DropOutlived(context, context.arg(1), *hash, {});
-  return FindHash(context, context.arg(1), Access::kPeek, hash);
+  return FindObject(context, context.arg(1), Access::kPeek, hash);
 }
 
 void RandomFields(Context& context, int64_t count, bool with_values) {

@@ -38,7 +38,7 @@ void PushAll(Context& context, ListEnd end, bool create) {
   const std::string_view key = context.arg(1);
   List* list = nullptr;
   size_t bytes = 0;
-  if (!FindList(context, key, Access::kWrite, &list) || !MeasureValues(context, &bytes)) return;
+  if (!FindObject(context, key, Access::kWrite, &list) || !MeasureValues(context, &bytes)) return;
   std::unique_ptr<List> fresh;
   if (list == nullptr) {
     if (!create) return context.reply().Int(0);
@@ -134,7 +134,7 @@ void Pop(Context& context, ListEnd end) {
     return context.Error(errors::kMustBePositive);
   }
   List* list = nullptr;
-  if (!FindList(context, key, Access::kWrite, &list)) return;
+  if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) {
     return counted ? context.reply().NullArray() : context.reply().Null();
   }
@@ -153,7 +153,7 @@ void Rpop(Context& context) { Pop(context, ListEnd::kTail); }
 
 void Llen(Context& context) {
   List* list = nullptr;
-  if (!FindList(context, context.arg(1), Access::kRead, &list)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &list)) return;
   context.reply().Int(list == nullptr ? 0 : static_cast<int64_t>(list->size()));
 }
 
@@ -162,7 +162,7 @@ void Lrange(Context& context) {
   int64_t stop = 0;
   if (!context.IntArg(2, &start) || !context.IntArg(3, &stop)) return;
   List* list = nullptr;
-  if (!FindList(context, context.arg(1), Access::kRead, &list)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &list)) return;
   protocol::Reply& reply = context.reply();
   if (list == nullptr) return reply.Array(0);
   const auto size = static_cast<int64_t>(list->size());
@@ -178,7 +178,7 @@ void Lrange(Context& context) {
 
 void Lindex(Context& context) {
   List* list = nullptr;
-  if (!FindList(context, context.arg(1), Access::kRead, &list)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &list)) return;
   if (list == nullptr) return context.reply().Null();
   int64_t index = 0;
   if (!context.IntArg(2, &index)) return;

@@ -5,25 +5,12 @@
 #include <string_view>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/collections/list.h"
 
 namespace sava::commands {
 
 using ListEnd = types::List::End;
-
-// The list at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-inline bool FindList(Context& context, std::string_view key, Access access, types::List** list) {
-  const Value value = context.Find(key, access);
-  *list = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &types::List::Type()) {
-    *list = static_cast<types::List*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
 
 // An element as a bulk string.
 inline void ReplyElement(protocol::Reply& reply, const types::PackedItem& item) {

@@ -15,10 +15,8 @@ using types::List;
 // The list at the key, if there is one for a client to take from. Something else at the key is an
 // error for who has just come (replied, false), and none of his business for who waits.
 bool FindFilled(Context& ctx, std::string_view key, List** list) {
-  if (!ctx.runs_again()) return FindList(ctx, key, Access::kWrite, list);
-  const Value value = ctx.Find(key, Access::kWrite);
-  const bool is_list = value.kind == Value::Kind::kObject && &value.object->type() == &List::Type();
-  *list = is_list ? static_cast<List*>(value.object) : nullptr;
+  if (!ctx.runs_again()) return FindObject(ctx, key, Access::kWrite, list);
+  *list = ObjectAs<List>(ctx.Find(key, Access::kWrite));
   return true;
 }
 

@@ -41,7 +41,7 @@ bool SymmetricArg(Context& context, size_t i, int64_t* out) {
 void Lset(Context& context) {
   const std::string_view key = context.arg(1);
   List* list = nullptr;
-  if (!FindList(context, key, Access::kWrite, &list)) return;
+  if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) return context.Error(errors::kNoSuchKey);
   int64_t index = 0;
   if (!context.IntArg(2, &index)) return;
@@ -66,7 +66,7 @@ void Linsert(Context& context) {
   const std::string_view key = context.arg(1);
   const std::string_view value = context.arg(4);
   List* list = nullptr;
-  if (!FindList(context, key, Access::kWrite, &list)) return;
+  if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) return context.reply().Int(0);
   if (value.size() > List::kMaxElement) return context.Error("ERR Element too large");
   list->WillGrow(ListLimit(context), value.size(), 1);
@@ -84,7 +84,7 @@ void Lrem(Context& context) {
   if (!SymmetricArg(context, 2, &count)) return;
   const std::string_view key = context.arg(1);
   List* list = nullptr;
-  if (!FindList(context, key, Access::kWrite, &list)) return;
+  if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) return context.reply().Int(0);
   const ListEnd from = count < 0 ? ListEnd::kTail : ListEnd::kHead;
   const size_t most = count == 0 ? SIZE_MAX : static_cast<size_t>(count < 0 ? -count : count);
@@ -103,7 +103,7 @@ void Ltrim(Context& context) {
   if (!context.IntArg(2, &start) || !context.IntArg(3, &stop)) return;
   const std::string_view key = context.arg(1);
   List* list = nullptr;
-  if (!FindList(context, key, Access::kWrite, &list)) return;
+  if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list != nullptr) {
     const auto size = static_cast<int64_t>(list->size());
     if (start < 0) start = std::max<int64_t>(start + size, 0);
@@ -159,7 +159,7 @@ void Lpos(Context& context) {
   PositionOptions options;
   if (!ParsePositionOptions(context, &options)) return;
   List* list = nullptr;
-  if (!FindList(context, context.arg(1), Access::kRead, &list)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &list)) return;
   protocol::Reply& reply = context.reply();
   const bool many = options.count >= 0;
   if (list == nullptr) return many ? reply.Array(0) : reply.Null();

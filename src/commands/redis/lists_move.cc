@@ -18,7 +18,7 @@ using types::List;
 
 void Move(Context& context, ListEnd from_end, ListEnd to_end) {
   List* list = nullptr;
-  if (!FindList(context, context.arg(1), Access::kWrite, &list)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &list)) return;
   if (list == nullptr) return context.reply().Null();
   MoveOne(context, context.arg(1), *list, from_end, context.arg(2), to_end);
 }
@@ -38,7 +38,7 @@ void Lmpop(Context& context) {
   for (size_t i = 0; i < args.keys; ++i) {
     const std::string_view key = context.arg(args.first_key + i);
     List* list = nullptr;
-    if (!FindList(context, key, Access::kWrite, &list)) return;
+    if (!FindObject(context, key, Access::kWrite, &list)) return;
     if (list == nullptr) continue;
     const int64_t taken = PopSome(context, key, *list, args.end, args.count);
     if (context.wants_effects()) {
@@ -118,7 +118,7 @@ bool ListEndArg(Context& context, size_t i, ListEnd* end) {
 bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_end,
              std::string_view to, ListEnd to_end) {
   List* target = nullptr;
-  if (!FindList(context, to, Access::kWrite, &target)) return false;
+  if (!FindObject(context, to, Access::kWrite, &target)) return false;
   const int64_t limit = context.collection_limits().list_max_listpack_size;
   types::PackedItem::Scratch scratch;
   const types::PackedItem item = list.Peek(from_end);

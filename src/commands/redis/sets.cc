@@ -37,7 +37,7 @@ void Sadd(Context& context) {
   const std::string_view key = context.arg(1);
   const types::CollectionLimits& limits = context.collection_limits();
   Set* set = nullptr;
-  if (!FindSet(context, key, Access::kWrite, &set)) return;
+  if (!FindObject(context, key, Access::kWrite, &set)) return;
   std::unique_ptr<Set> fresh;
   const size_t members = context.argc() - 2;
   if (set == nullptr) {
@@ -63,7 +63,7 @@ void Sadd(Context& context) {
 void Srem(Context& context) {
   const std::string_view key = context.arg(1);
   Set* set = nullptr;
-  if (!FindSet(context, key, Access::kWrite, &set)) return;
+  if (!FindObject(context, key, Access::kWrite, &set)) return;
   if (set == nullptr) return context.reply().Int(0);
   int64_t removed = 0;
   for (size_t i = 2; i < context.argc() && set->size() > 0; ++i) {
@@ -75,7 +75,7 @@ void Srem(Context& context) {
 
 void Smembers(Context& context) {
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();
   if (set == nullptr) return reply.Set(0);
   reply.Set(static_cast<int64_t>(set->size()));
@@ -84,13 +84,13 @@ void Smembers(Context& context) {
 
 void Sismember(Context& context) {
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Int(set != nullptr && set->Contains(context.arg(2)) ? 1 : 0);
 }
 
 void Smismember(Context& context) {
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) {
     context.reply().Int(set != nullptr && set->Contains(context.arg(i)) ? 1 : 0);
@@ -99,7 +99,7 @@ void Smismember(Context& context) {
 
 void Scard(Context& context) {
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Int(set == nullptr ? 0 : static_cast<int64_t>(set->size()));
 }
 
@@ -108,11 +108,11 @@ void Smove(Context& context) {
   const std::string_view target = context.arg(2);
   const std::string_view member = context.arg(3);
   Set* from = nullptr;
-  if (!FindSet(context, source, Access::kWrite, &from)) return;
+  if (!FindObject(context, source, Access::kWrite, &from)) return;
   if (from == nullptr) return context.reply().Int(0);
   if (source == target) return context.reply().Int(from->Contains(member) ? 1 : 0);
   Set* to = nullptr;
-  if (!FindSet(context, target, Access::kWrite, &to)) return;
+  if (!FindObject(context, target, Access::kWrite, &to)) return;
   if (!from->Remove(member)) return context.reply().Int(0);
 
   const types::CollectionLimits& limits = context.collection_limits();
@@ -139,7 +139,7 @@ void Sscan(Context& context) {
   ElementScan scan;
   if (!ScanCursorArg(context, &scan)) return;
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   if (set == nullptr) return ReplyEmptyScan(context);
   if (!ScanOptionArgs(context, false, &scan)) return;
   protocol::Reply& reply = context.reply();

@@ -6,23 +6,10 @@
 #include <string_view>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/collections/set.h"
 
 namespace sava::commands {
-
-// The set at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-inline bool FindSet(Context& context, std::string_view key, Access access, types::Set** set) {
-  const Value value = context.Find(key, access);
-  *set = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &types::Set::Type()) {
-    *set = static_cast<types::Set*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
 
 // For a count of which the absolute value must be a number too.
 inline constexpr std::string_view kCountRange =

@@ -21,7 +21,7 @@ using types::Set;
 bool FindSets(Context& context, size_t first, size_t end, Access access, std::vector<Set*>* all) {
   for (size_t i = first; i < end; ++i) {
     Set* set = nullptr;
-    if (!FindSet(context, context.arg(i), access, &set)) return false;
+    if (!FindObject(context, context.arg(i), access, &set)) return false;
     all->push_back(set);
   }
   return true;

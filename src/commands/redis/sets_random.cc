@@ -70,7 +70,7 @@ void PopSome(Context& context) {
   if (!context.IntArg(2, &count, errors::kMustBePositive)) return;
   if (count < 0) return context.Error(errors::kMustBePositive);
   Set* set = nullptr;
-  if (!FindSet(context, key, Access::kWrite, &set)) return;
+  if (!FindObject(context, key, Access::kWrite, &set)) return;
   protocol::Reply& reply = context.reply();
   if (set == nullptr || count == 0) return reply.Set(0);
   if (static_cast<uint64_t>(count) >= set->size()) {
@@ -96,7 +96,7 @@ void Spop(Context& context) {
   if (context.argc() == 3) return PopSome(context);
   const std::string_view key = context.arg(1);
   Set* set = nullptr;
-  if (!FindSet(context, key, Access::kWrite, &set)) return;
+  if (!FindObject(context, key, Access::kWrite, &set)) return;
   if (set == nullptr) return context.reply().Null();
   std::string member;
   set->Random([&] { return context.Random(); }, &member);
@@ -116,7 +116,7 @@ void Srandmember(Context& context) {
     if (count == INT64_MIN) return context.Error(kCountRange);
   }
   Set* set = nullptr;
-  if (!FindSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   std::string member;
   if (!counted) {
     if (set == nullptr) return reply.Null();

@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "commands/redis/families.h"
 #include "commands/redis/hashes.h"
 #include "commands/registry.h"
@@ -84,12 +85,6 @@ bool ParseSort(Context& context, bool may_store, SortOptions* options) {
 // Whether a pattern names other keys.
 bool NamesKeys(std::string_view pattern) { return pattern != "#"; }
 
-template <typename T>
-const T* ObjectOf(const Value& value) {
-  if (value.kind != Value::Kind::kObject || &value.object->type() != &T::Type()) return nullptr;
-  return static_cast<const T*>(value.object);
-}
-
 // What a pattern stands for with an element in the place of its first *: the element itself (#), a
 // string, or a field of a hash (key->field). False when there is no such thing.
 bool Follow(Context& context, std::string_view pattern, std::string_view element,
@@ -112,7 +107,7 @@ bool Follow(Context& context, std::string_view pattern, std::string_view element
   key.append(element).append(rest);
   const Value value = context.Find(key, Access::kRead);
   if (of_hash) {
-    const auto* hash = ObjectOf<types::Hash>(value);
+    const auto* hash = ObjectAs<types::Hash>(value);
     std::string_view found;
     if (hash == nullptr || !hash->Find(field, hashes::FieldTime(context), &found)) return false;
     *out = found;
@@ -131,7 +126,7 @@ void LoadSortable(std::string_view text, Sortables* out) { out->emplace_back().t
 // From `start` on, `count` elements of a list or sorted set in their order or the reverse.
 void LoadRange(const Value& value, bool backwards, size_t start, size_t count, Sortables* out) {
   if (count == 0) return;
-  if (const auto* list = ObjectOf<List>(value); list != nullptr) {
+  if (const auto* list = ObjectAs<List>(value); list != nullptr) {
     const auto add = [out](const types::PackedItem& item) {
       types::PackedItem::Scratch scratch;
       LoadSortable(item.Text(scratch), out);
@@ -141,7 +136,7 @@ void LoadRange(const Value& value, bool backwards, size_t start, size_t count, S
               : list->ForWhile(start, count, add);
     return;
   }
-  const auto* set = ObjectOf<types::SortedSet>(value);
+  const auto* set = ObjectAs<types::SortedSet>(value);
   auto at = set->At(backwards ? set->size() - 1 - start : start);
   for (; count > 0 && at; --count) {
     LoadSortable(at.member(), out);
@@ -253,9 +248,9 @@ void SortAny(Context& context, bool may_store) {
   SortOptions options;
   if (!ParseSort(context, may_store, &options)) return;
   const Value value = context.Find(context.arg(1), Access::kRead);
-  const auto* set = ObjectOf<types::Set>(value);
-  if (value && set == nullptr && ObjectOf<List>(value) == nullptr &&
-      ObjectOf<types::SortedSet>(value) == nullptr) {
+  const auto* set = ObjectAs<types::Set>(value);
+  if (value && set == nullptr && ObjectAs<List>(value) == nullptr &&
+      ObjectAs<types::SortedSet>(value) == nullptr) {
     return context.Error(errors::kWrongType);
   }
   // What is stored must not depend on the order of a set.

@@ -100,7 +100,7 @@ void AddToSortedSet(Context& context, std::string_view key, const ZaddOptions& o
                     const std::vector<ScoredMember>& members) {
   protocol::Reply& reply = context.reply();
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, key, Access::kWrite, &set)) return;
+  if (!FindObject(context, key, Access::kWrite, &set)) return;
   if (set == nullptr && options.add.only_existing) {
     return options.add.increment ? reply.Null() : reply.Int(0);
   }
@@ -203,7 +203,7 @@ void Zincrby(Context& context) {
 
 void Zrem(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &set)) return;
   size_t removed = 0;
   for (size_t i = 2; set != nullptr && i < context.argc() && set->size() > 0; ++i) {
     if (set->Remove(context.arg(i))) ++removed;
@@ -216,7 +216,7 @@ void Zrem(Context& context) {
 
 void Zcard(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Int(set == nullptr ? 0 : static_cast<int64_t>(set->size()));
 }
 
@@ -227,13 +227,13 @@ void ReplyScoreOf(Context& context, const SortedSet* set, std::string_view membe
 
 void Zscore(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   ReplyScoreOf(context, set, context.arg(2));
 }
 
 void Zmscore(Context& context) {
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) ReplyScoreOf(context, set, context.arg(i));
 }
@@ -243,7 +243,7 @@ void RankGeneric(Context& context, bool reverse) {
   const bool with_score = context.argc() == 4;
   if (with_score && !context.ArgIs(3, "WITHSCORE")) return context.Error(errors::kSyntax);
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();
   double score = 0;
   const std::optional<size_t> rank =
@@ -310,7 +310,7 @@ void Zrandmember(Context& context) {
     }
   }
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   if (!counted) {
     if (set == nullptr) return context.reply().Null();
     return context.reply().Bulk(set->At(context.Random() % set->size()).member());
@@ -346,7 +346,7 @@ void Zscan(Context& context) {
   uint64_t cursor = 0;
   if (!ParseZscanCursor(context.arg(2), &cursor)) return context.Error("ERR invalid cursor");
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();
   if (set == nullptr) {
     reply.Array(2);

@@ -8,24 +8,10 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/collections/sorted_set.h"
 
 namespace sava::commands {
-
-// The sorted set at a key. Replies WRONGTYPE and returns false when something else is there; true
-// with nullptr when nothing is.
-inline bool FindSortedSet(Context& context, std::string_view key, Access access,
-                          types::SortedSet** set) {
-  const Value value = context.Find(key, access);
-  *set = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &types::SortedSet::Type()) {
-    *set = static_cast<types::SortedSet*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
 
 // A score as a RESP3 double, or as a bulk string in RESP2.
 void ReplyScore(protocol::Reply& reply, double score);

@@ -160,16 +160,11 @@ bool ParseSources(Context& context, size_t numkeys, AlgebraRequest* request) {
   for (size_t i = numkeys + 1; i <= numkeys + static_cast<size_t>(count); ++i) {
     Source source;
     const Value value = context.Find(context.arg(i), Access::kRead);
-    if (value) {
-      const bool object = value.kind == Value::Kind::kObject;
-      if (object && &value.object->type() == &SortedSet::Type()) {
-        source.scored = static_cast<const SortedSet*>(value.object);
-      } else if (object && &value.object->type() == &Set::Type()) {
-        source.plain = static_cast<const Set*>(value.object);
-      } else {
-        context.Error(errors::kWrongType);
-        return false;
-      }
+    source.scored = ObjectAs<SortedSet>(value);
+    source.plain = ObjectAs<Set>(value);
+    if (value && source.scored == nullptr && source.plain == nullptr) {
+      context.Error(errors::kWrongType);
+      return false;
     }
     request->sources.push_back(source);
   }

@@ -80,7 +80,7 @@ void ZpopGeneric(Context& context, ZsetEnd end) {
     if (count < 0) return context.Error(errors::kMustBePositive);
   }
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &set)) return;
   if (set == nullptr || count == 0) return context.reply().Array(0);
   const PopForm form = counted && context.reply().resp() == 3 ? PopForm::kPairs : PopForm::kFlat;
   Pop(context, context.arg(1), *set, end, static_cast<uint64_t>(count), form);
@@ -136,7 +136,7 @@ void Zmpop(Context& context) {
   if (!ParseMpop(context, 1, &args)) return;
   for (const std::string_view key : args.keys) {
     SortedSet* set = nullptr;
-    if (!FindSortedSet(context, key, Access::kWrite, &set)) return;
+    if (!FindObject(context, key, Access::kWrite, &set)) return;
     if (set == nullptr) continue;
     const size_t n =
         Pop(context, key, *set, args.end, static_cast<uint64_t>(args.count), PopForm::kKeyPairs);
@@ -157,12 +157,9 @@ bool FirstFilledSet(Context& context, Args keys, std::string_view* key, SortedSe
   for (const std::string_view candidate : candidates) {
     *key = candidate;
     if (!context.runs_again() && !ready.has_value()) {
-      if (!FindSortedSet(context, candidate, Access::kWrite, set)) return false;
+      if (!FindObject(context, candidate, Access::kWrite, set)) return false;
     } else {
-      const Value value = context.Find(candidate, Access::kWrite);
-      const bool is_set =
-          value.kind == Value::Kind::kObject && &value.object->type() == &SortedSet::Type();
-      *set = is_set ? static_cast<SortedSet*>(value.object) : nullptr;
+      *set = ObjectAs<SortedSet>(context.Find(candidate, Access::kWrite));
     }
     if (*set != nullptr) return true;
   }

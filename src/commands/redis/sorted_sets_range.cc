@@ -235,7 +235,7 @@ void RangeGeneric(Context& context, size_t key, bool store, RangeOptions options
     return;
   }
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(key), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(key), Access::kRead, &set)) return;
   Ranks ranks;
   if (set != nullptr) ranks = Limited(range.In(*set, reverse), options, reverse);
   if (store) {
@@ -284,7 +284,7 @@ void CountGeneric(Context& context, RangeBy by) {
   RangeRequest range;
   if (!ParseBounds(context, by, 2, 3, &range)) return;
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kRead, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   context.reply().Int(set == nullptr ? 0 : static_cast<int64_t>(range.In(*set, false).size()));
 }
 
@@ -295,7 +295,7 @@ void RemoveGeneric(Context& context, RangeBy by, std::string_view event) {
   RangeRequest range;
   if (!ParseBounds(context, by, 2, 3, &range)) return;
   SortedSet* set = nullptr;
-  if (!FindSortedSet(context, context.arg(1), Access::kWrite, &set)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &set)) return;
   if (set == nullptr) return context.reply().Int(0);
   const Ranks ranks = range.In(*set, false);
   if (ranks.size() > 0 && LoggedByRank(*set, by)) {

@@ -23,18 +23,6 @@ using types::StreamId;
 
 // ---- shared by the family ----
 
-bool FindStream(Context& context, std::string_view key, Access access, Stream** stream) {
-  const Value value = context.Find(key, access);
-  *stream = nullptr;
-  if (!value) return true;
-  if (value.kind == Value::Kind::kObject && &value.object->type() == &Stream::Type()) {
-    *stream = static_cast<Stream*>(value.object);
-    return true;
-  }
-  context.Error(errors::kWrongType);
-  return false;
-}
-
 namespace {
 
 constexpr size_t kLongestId = 127;
@@ -315,7 +303,7 @@ void Xadd(Context& context) {
   }
   const std::string_view key = context.arg(1);
   Stream* stream = nullptr;
-  if (!FindStream(context, key, Access::kWrite, &stream)) return;
+  if (!FindObject(context, key, Access::kWrite, &stream)) return;
   if (stream == nullptr && !options.make) return context.reply().Null();
   std::unique_ptr<Stream> made;
   if (stream == nullptr) {
@@ -351,7 +339,7 @@ void Xtrim(Context& context) {
   if (!ParseOptions(context, false, &options)) return;
   const std::string_view key = context.arg(1);
   Stream* stream = nullptr;
-  if (!FindStream(context, key, Access::kWrite, &stream)) return;
+  if (!FindObject(context, key, Access::kWrite, &stream)) return;
   if (stream == nullptr) return context.reply().Int(0);
   const uint64_t trimmed = TrimStream(*stream, options.trim);
   if (trimmed > 0) {
@@ -369,7 +357,7 @@ void Xtrim(Context& context) {
 void Xdel(Context& context) {
   const std::string_view key = context.arg(1);
   Stream* stream = nullptr;
-  if (!FindStream(context, key, Access::kWrite, &stream)) return;
+  if (!FindObject(context, key, Access::kWrite, &stream)) return;
   if (stream == nullptr) return context.reply().Int(0);
   std::vector<StreamId> ids(context.argc() - 2);
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -389,7 +377,7 @@ void Xdel(Context& context) {
 
 void Xlen(Context& context) {
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(1), Access::kRead, &stream)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &stream)) return;
   context.reply().Int(stream == nullptr ? 0 : static_cast<int64_t>(stream->length()));
 }
 
@@ -407,7 +395,7 @@ void RangeOf(Context& context, bool reverse) {
     count = std::max<int64_t>(count, 0);
   }
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(1), Access::kRead, &stream)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &stream)) return;
   if (stream == nullptr) return context.reply().Array(0);
   if (count == 0) return context.reply().NullArray();
   const size_t mark = context.reply().Mark();
@@ -447,7 +435,7 @@ void Xsetid(Context& context) {
   }
   const std::string_view key = context.arg(1);
   Stream* stream = nullptr;
-  if (!FindStream(context, key, Access::kWrite, &stream)) return;
+  if (!FindObject(context, key, Access::kWrite, &stream)) return;
   if (stream == nullptr) return context.Error(errors::kNoSuchKey);
   if (id < stream->max_deleted_id()) {
     return context.Error(

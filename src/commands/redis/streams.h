@@ -7,16 +7,13 @@
 #include <string_view>
 
 #include "commands/context.h"
+#include "commands/find_object.h"
 #include "types/collections/stream.h"
 
 namespace sava::commands {
 
 inline constexpr std::string_view kBadStreamId =
     "ERR Invalid stream ID specified as stream command argument";
-
-// The stream at a key. Replies WRONGTYPE and returns false when something else is there; true with
-// nullptr when nothing is.
-bool FindStream(Context& context, std::string_view key, Access access, types::Stream** stream);
 
 // "ms-seq" or "ms", which takes `missing_seq`; with `special` also "-" and "+", the least and the
 // greatest id; with seq_given also "ms-*", for which it becomes false.

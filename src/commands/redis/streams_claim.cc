@@ -31,7 +31,7 @@ struct ClaimPlace {
 bool FindClaimPlace(Context& context, ClaimPlace* place) {
   place->key = context.arg(1);
   place->group_name = context.arg(2);
-  if (!FindStream(context, place->key, Access::kWrite, &place->stream)) return false;
+  if (!FindObject(context, place->key, Access::kWrite, &place->stream)) return false;
   if (place->stream != nullptr) place->group = place->stream->FindGroup(place->group_name);
   if (place->group != nullptr) return true;
   NoGroupError(context, place->key, place->group_name);

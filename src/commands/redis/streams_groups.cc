@@ -103,7 +103,7 @@ bool ParseGroupOptions(Context& context, bool creates, GroupOptions* options) {
 // The stream of an XGROUP subcommand; replies the error and returns nullptr when there is none.
 Stream* NeedGroupStream(Context& context) {
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(2), Access::kWrite, &stream)) return nullptr;
+  if (!FindObject(context, context.arg(2), Access::kWrite, &stream)) return nullptr;
   if (stream == nullptr) {
     context.Error(
         "ERR The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to "
@@ -136,7 +136,7 @@ void GroupCreate(Context& context) {
   const std::string_view key = context.arg(2);
   Stream* stream = nullptr;
   if (options.make_stream) {
-    if (!FindStream(context, key, Access::kWrite, &stream)) return;
+    if (!FindObject(context, key, Access::kWrite, &stream)) return;
   } else if ((stream = NeedGroupStream(context)) == nullptr) {
     return;
   }
@@ -214,7 +214,7 @@ void GroupDelConsumer(Context& context) {
 
 void Xack(Context& context) {
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(1), Access::kWrite, &stream)) return;
+  if (!FindObject(context, context.arg(1), Access::kWrite, &stream)) return;
   StreamGroup* group = stream == nullptr ? nullptr : stream->FindGroup(context.arg(2));
   if (group == nullptr) return context.reply().Int(0);
   std::vector<StreamId> ids(context.argc() - 3);
@@ -303,7 +303,7 @@ void Xpending(Context& context) {
   PendingOptions options;
   if (!summary && !ParsePending(context, &options)) return;
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(1), Access::kRead, &stream)) return;
+  if (!FindObject(context, context.arg(1), Access::kRead, &stream)) return;
   const StreamGroup* group = stream == nullptr ? nullptr : stream->FindGroup(context.arg(2));
   if (group == nullptr) return NoGroupError(context, context.arg(1), context.arg(2));
   if (summary) return ReplyPendingSummary(context, *group);

@@ -135,7 +135,7 @@ void StreamInFull(Context& context, const Stream& stream, int64_t count) {
 // The stream at argument 2; the error is replied.
 Stream* NeedStream(Context& context) {
   Stream* stream = nullptr;
-  if (!FindStream(context, context.arg(2), Access::kRead, &stream)) return nullptr;
+  if (!FindObject(context, context.arg(2), Access::kRead, &stream)) return nullptr;
   if (stream == nullptr) context.Error(errors::kNoSuchKey);
   return stream;
 }

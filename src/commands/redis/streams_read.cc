@@ -152,12 +152,12 @@ Look LookAt(Context& context, size_t n, const ReadOptions& options, ReadFrom* fr
   }
   const Value value = context.Find(key, options.in_group ? Access::kWrite : Access::kRead);
   if (value) {
-    if (value.kind != Value::Kind::kObject || &value.object->type() != &Stream::Type()) {
+    from->stream = ObjectAs<Stream>(value);
+    if (from->stream == nullptr) {
       if (ready && !options.in_group) return Look::kWaitOn;
       context.Error(errors::kWrongType);
       return Look::kAnswered;
     }
-    from->stream = static_cast<Stream*>(value.object);
   }
   if (options.group) {
     from->group = from->stream == nullptr ? nullptr : from->stream->FindGroup(*options.group);

@@ -23,8 +23,6 @@ namespace {
 
 using types::Afc;
 
-constexpr std::string_view kExists = "ERR key already exists";
-
 // HALFLIFE and WINDOW end here, a hundred years: no sum of times overflows.
 constexpr int64_t kMaxSeconds = int64_t{100} * 366 * 86400;
 // The times of ADDAT, REMAT and NOW: until the year 5138.
@@ -290,7 +288,7 @@ void Reserve(Context& context) {
   ReserveOptions options;
   if (!ParseReserve(context, &options)) return;
   if (context.Find(key, Access::kWrite)) {
-    context.Error(kExists);
+    context.Error(errors::kKeyExists);
     return;
   }
   const int64_t time = options.time >= 0 ? options.time : context.now_ms();

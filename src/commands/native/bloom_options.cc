@@ -50,7 +50,7 @@ bool CheckOurs(Context& context, const Wanted& wanted) {
 
 bool ParseSize(Context& context, Bloom::Options* options) {
   if (!base::ParseDouble(context.arg(2), &options->error)) {
-    context.Error("ERR bad error rate");
+    context.Error(errors::kBadErrorRate);
     return false;
   }
   if (!(options->error > 0 && options->error < 1)) {

@@ -38,7 +38,7 @@ bool ReadDedup(Context& context, size_t* at, Frontier::Options* options) {
     if (i + 1 == context.argc()) return FailWith(context, errors::kSyntax);
     if (!base::ParseDouble(context.arg(i + 1), &options->bloom_error) ||
         !(options->bloom_error > 0 && options->bloom_error < 1)) {
-      return FailWith(context, "ERR bad error rate");
+      return FailWith(context, errors::kBadErrorRate);
     }
     ++*at;
   } else {
@@ -61,7 +61,7 @@ bool ReadCreate(Context& context, Frontier::Options* options) {
     } else if (context.ArgIs(at, "NORM")) {
       types::UrlNorm norm{};
       if (!types::ParseUrlNorm(context.arg(at + 1), &norm)) {
-        return FailWith(context, "ERR unknown NORM, use ufmg or rfc3986");
+        return FailWith(context, errors::kUnknownNorm);
       }
       options->norm = static_cast<uint8_t>(norm);
     } else if (context.ArgIs(at, "DELAY")) {
@@ -313,7 +313,7 @@ void Create(Context& context) {
   const std::string_view key = context.arg(1);
   Frontier::Options options = DefaultOptions();
   if (!ReadCreate(context, &options)) return;
-  if (context.Find(key, Access::kWrite)) return context.Error("ERR key already exists");
+  if (context.Find(key, Access::kWrite)) return context.Error(errors::kKeyExists);
   context.SetObject(key, std::make_unique<Frontier>(options));
   context.Changed();
   context.Notify(kNotifyModule, "fr.create", key);

@@ -164,7 +164,7 @@ void Dead(Context& context) {
 void Export(Context& context) {
   uint64_t cursor = 0;
   int64_t count = 1000;
-  if (!base::ParseUint(context.arg(2), &cursor)) return context.Error("ERR invalid cursor");
+  if (!base::ParseUint(context.arg(2), &cursor)) return context.Error(errors::kBadCursor);
   if (context.argc() > 3) {
     if (context.argc() != 5 || !context.ArgIs(3, "COUNT")) return context.Error(errors::kSyntax);
     if (!NumberArg(context, 4, 1, INT64_MAX, &count, errors::kMustBePositive)) return;

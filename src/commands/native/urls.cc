@@ -30,7 +30,7 @@ bool ReadUrl(Context& context, Room* room, types::SplitUrl* split) {
     return false;
   }
   if (context.argc() == 4 && !types::ParseUrlNorm(context.arg(3), &norm)) {
-    context.Error("ERR unknown NORM, use ufmg or rfc3986");
+    context.Error(errors::kUnknownNorm);
     return false;
   }
   const std::string_view url = context.arg(1);

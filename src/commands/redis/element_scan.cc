@@ -25,7 +25,7 @@ bool ParseScanCursor(std::string_view text, uint64_t* cursor) {
 
 bool ScanCursorArg(Context& context, ElementScan* scan) {
   if (ParseScanCursor(context.arg(2), &scan->cursor)) return true;
-  context.Error("ERR invalid cursor");
+  context.Error(errors::kBadCursor);
   return false;
 }
 

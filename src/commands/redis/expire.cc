@@ -62,7 +62,7 @@ void SetTime(Context& context, int64_t base_ms, int64_t unit_ms, std::string_vie
   if (!context.IntArg(2, &when)) return;
   if (__builtin_mul_overflow(when, unit_ms, &when) ||
       __builtin_add_overflow(when, base_ms, &when)) {
-    return context.Error("ERR invalid expire time in '" + std::string(name) + "' command");
+    return context.Error(errors::BadExpireTime(name));
   }
   const Value value = context.Find(key, Access::kWrite);
   if (!value || !Hold(conditions, value.expire_at, when)) return context.reply().Int(0);

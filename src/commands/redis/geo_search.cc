@@ -149,7 +149,7 @@ bool GeoWords(Context& context, size_t from, GeoRequest* request) {
     if (PlainWord(context, i, request)) continue;
     if (has_value && context.ArgIs(i, "COUNT")) {
       if (!context.IntArg(++i, &request->count)) return false;
-      if (request->count <= 0) return GeoError(context, "ERR COUNT must be > 0");
+      if (request->count <= 0) return GeoError(context, errors::kCountOption);
     } else if (has_value && !request->search() && request->may_store &&
                (context.ArgIs(i, "STORE") || context.ArgIs(i, "STOREDIST"))) {
       request->store_distance = context.ArgIs(i, "STOREDIST");

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "commands/redis/families.h"
 #include "commands/redis/hashes.h"
-#include "commands/redis/sets.h"
 #include "commands/registry.h"
 
 namespace sava::commands {
@@ -179,7 +178,7 @@ void Hrandfield(Context& context) {
   if (context.argc() > 2) {
     int64_t count = 0;
     if (!context.IntArg(2, &count)) return;
-    if (count == INT64_MIN) return context.Error(kCountRange);
+    if (count == INT64_MIN) return context.Error(errors::kNoAbsolute);
     const bool with_values = context.argc() == 4 && context.ArgIs(3, "WITHVALUES");
     if (context.argc() > 3 && !with_values) return context.Error(errors::kSyntax);
     if (with_values && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {

@@ -40,9 +40,7 @@ bool ParseFieldTime(Context& context, size_t arg, bool seconds, bool absolute,
   const bool fits = (!seconds || value <= Hash::kMaxExpiry / 1000) &&
                     (seconds ? value * 1000 : value) <= Hash::kMaxExpiry - base;
   if (!fits) {
-    std::string error = "ERR invalid expire time in '";
-    error.append(command).append("' command");
-    context.Error(error);
+    context.Error(errors::BadExpireTime(command));
     return false;
   }
   *at = base + (seconds ? value * 1000 : value);

@@ -17,8 +17,6 @@ namespace {
 using types::List;
 using types::PackedItem;
 
-constexpr std::string_view kTooLarge = "ERR Element too large";
-
 // ---- pushing ----
 
 // The bytes of the values from argument 2 on; false when one of them is too large, which is
@@ -26,7 +24,7 @@ constexpr std::string_view kTooLarge = "ERR Element too large";
 bool MeasureValues(Context& context, size_t* bytes) {
   for (const std::string_view value : context.args().subspan(2)) {
     if (value.size() > List::kMaxElement) {
-      context.Error(kTooLarge);
+      context.Error(errors::kElementTooLarge);
       return false;
     }
     *bytes += value.size();

@@ -15,9 +15,6 @@ namespace {
 using types::List;
 using types::PackedItem;
 
-constexpr std::string_view kNoLeast =
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
-
 int64_t ListLimit(const Context& context) {
   return context.collection_limits().list_max_listpack_size;
 }
@@ -34,7 +31,7 @@ void ListEdited(Context& context, std::string_view key, const List& list, std::s
 bool SymmetricArg(Context& context, size_t i, int64_t* out) {
   if (!context.IntArg(i, out)) return false;
   if (*out != INT64_MIN) return true;
-  context.Error(kNoLeast);
+  context.Error(errors::kNoAbsolute);
   return false;
 }
 
@@ -68,7 +65,7 @@ void Linsert(Context& context) {
   List* list = nullptr;
   if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) return context.reply().Int(0);
-  if (value.size() > List::kMaxElement) return context.Error("ERR Element too large");
+  if (value.size() > List::kMaxElement) return context.Error(errors::kElementTooLarge);
   list->WillGrow(ListLimit(context), value.size(), 1);
   const size_t pivot = list->Find(context.arg(3));
   if (pivot == list->size()) return context.reply().Int(-1);

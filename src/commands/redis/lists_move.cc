@@ -154,7 +154,7 @@ bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_e
 bool ParsePopMany(Context& context, size_t from, PopManyArgs* args) {
   int64_t keys = 0;
   if (!base::ParseInt(context.arg(from), &keys) || keys < 1) {
-    context.Error("ERR numkeys should be greater than 0");
+    context.Error(errors::kNumkeys);
     return false;
   }
   const size_t rest = context.argc() - from - 1;
@@ -171,14 +171,14 @@ bool ParsePopMany(Context& context, size_t from, PopManyArgs* args) {
     // A count that is none is found before what follows it.
     if (context.ArgIs(i, "COUNT") && i + 2 < context.argc() &&
         (!base::ParseInt(context.arg(i + 1), &args->count) || args->count < 1)) {
-      context.Error("ERR count should be greater than 0");
+      context.Error(errors::kCount);
     } else {
       context.Error(errors::kSyntax);
     }
     return false;
   }
   if (!base::ParseInt(context.arg(i + 1), &args->count) || args->count < 1) {
-    context.Error("ERR count should be greater than 0");
+    context.Error(errors::kCount);
     return false;
   }
   return true;

@@ -81,7 +81,7 @@ bool ScanOptions(Context& context, Filter* filter, int64_t* count) {
 
 void Scan(Context& context) {
   uint64_t cursor = 0;
-  if (!ParseCursor(context.arg(1), &cursor)) return context.Error("ERR invalid cursor");
+  if (!ParseCursor(context.arg(1), &cursor)) return context.Error(errors::kBadCursor);
   Filter filter;
   int64_t count = kDefaultCount;
   if (!ScanOptions(context, &filter, &count)) return;

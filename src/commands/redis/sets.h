@@ -11,10 +11,6 @@
 
 namespace sava::commands {
 
-// For a count of which the absolute value must be a number too.
-inline constexpr std::string_view kCountRange =
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
-
 namespace sets {
 
 // What every removal from a set ends with; an empty set goes with its key.

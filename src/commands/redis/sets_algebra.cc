@@ -96,8 +96,8 @@ void Sinterstore(Context& context) {
 
 void Sintercard(Context& context) {
   int64_t count = 0;
-  if (!context.IntArg(1, &count, "ERR numkeys should be greater than 0")) return;
-  if (count < 1) return context.Error("ERR numkeys should be greater than 0");
+  if (!context.IntArg(1, &count, errors::kNumkeys)) return;
+  if (count < 1) return context.Error(errors::kNumkeys);
   if (static_cast<uint64_t>(count) > context.argc() - 2) {
     return context.Error("ERR Number of keys can't be greater than number of args");
   }
@@ -107,8 +107,8 @@ void Sintercard(Context& context) {
     if (!context.ArgIs(i, "LIMIT") || i + 1 >= context.argc()) {
       return context.Error(errors::kSyntax);
     }
-    if (!context.IntArg(i + 1, &limit, "ERR LIMIT can't be negative")) return;
-    if (limit < 0) return context.Error("ERR LIMIT can't be negative");
+    if (!context.IntArg(i + 1, &limit, errors::kNegativeLimit)) return;
+    if (limit < 0) return context.Error(errors::kNegativeLimit);
   }
   std::vector<Set*> sets;
   if (!FindSets(context, 2, end, Access::kRead, &sets)) return;

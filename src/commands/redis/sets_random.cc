@@ -113,7 +113,7 @@ void Srandmember(Context& context) {
   int64_t count = 0;
   if (counted) {
     if (!context.IntArg(2, &count)) return;
-    if (count == INT64_MIN) return context.Error(kCountRange);
+    if (count == INT64_MIN) return context.Error(errors::kNoAbsolute);
   }
   Set* set = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;

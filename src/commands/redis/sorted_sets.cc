@@ -297,9 +297,7 @@ void Zrandmember(Context& context) {
   if (counted) {
     if (!context.IntArg(2, &count)) return;
     if (count == INT64_MIN) {
-      return context.Error(
-          "ERR value is out of range, value must between -9223372036854775807 and "
-          "9223372036854775807");
+      return context.Error(errors::kNoAbsolute);
     }
     if (context.argc() > 4 || (context.argc() == 4 && !context.ArgIs(3, "WITHSCORES"))) {
       return context.Error(errors::kSyntax);
@@ -344,7 +342,7 @@ std::string ZscanScore(const SortedSet& set, double score) {
 
 void Zscan(Context& context) {
   uint64_t cursor = 0;
-  if (!ParseZscanCursor(context.arg(2), &cursor)) return context.Error("ERR invalid cursor");
+  if (!ParseZscanCursor(context.arg(2), &cursor)) return context.Error(errors::kBadCursor);
   SortedSet* set = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &set)) return;
   protocol::Reply& reply = context.reply();

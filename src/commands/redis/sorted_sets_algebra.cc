@@ -205,9 +205,9 @@ bool ParseAlgebraWords(Context& context, size_t from, const KnownWords& known,
       request->with_scores = true;
     } else if (known.limit && behind >= 1 && context.ArgIs(i, "LIMIT")) {
       int64_t limit = 0;
-      if (!context.IntArg(++i, &limit, "ERR LIMIT can't be negative")) return false;
+      if (!context.IntArg(++i, &limit, errors::kNegativeLimit)) return false;
       if (limit < 0) {
-        context.Error("ERR LIMIT can't be negative");
+        context.Error(errors::kNegativeLimit);
         return false;
       }
       request->limit = static_cast<uint64_t>(limit);

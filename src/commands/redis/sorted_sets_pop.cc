@@ -105,7 +105,7 @@ bool MpopError(Context& context, std::string_view text) {
 bool ParseMpop(Context& context, size_t from, MpopArgs* args) {
   int64_t keys = 0;
   if (!base::ParseInt(context.arg(from), &keys) || keys < 1) {
-    return MpopError(context, "ERR numkeys should be greater than 0");
+    return MpopError(context, errors::kNumkeys);
   }
   const size_t rest = context.argc() - from - 1;
   if (static_cast<uint64_t>(keys) >= rest) return MpopError(context, errors::kSyntax);
@@ -124,7 +124,7 @@ bool ParseMpop(Context& context, size_t from, MpopArgs* args) {
       return MpopError(context, errors::kSyntax);
     }
     if (!base::ParseInt(context.arg(i + 1), &args->count) || args->count < 1) {
-      return MpopError(context, "ERR count should be greater than 0");
+      return MpopError(context, errors::kCount);
     }
     counted = true;
   }

@@ -199,9 +199,9 @@ bool ParseAutoclaim(Context& context, AutoclaimOptions* options) {
   if (!IntervalStartArg(context, 5, &options->start)) return false;
   for (size_t i = 6; i < context.argc(); ++i) {
     if (context.ArgIs(i, "count") && i + 1 < context.argc()) {
-      if (!context.IntArg(++i, &options->count, "ERR COUNT must be > 0")) return false;
+      if (!context.IntArg(++i, &options->count, errors::kCountOption)) return false;
       if (options->count < 1 || options->count > kMostClaims) {
-        context.Error("ERR COUNT must be > 0");
+        context.Error(errors::kCountOption);
         return false;
       }
     } else if (context.ArgIs(i, "justid")) {

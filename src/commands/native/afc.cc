@@ -1,4 +1,4 @@
-// The AFC.* family: association frequency counters (docs/types/counters/afc.md).
+// The AFC.* family: association frequency counters (docs/types/afc.md).
 //
 // A counter is changed in place: one look at the key, then the change, then whoever watches the key
 // is told. What a counter with HALFLIFE or WINDOW becomes depends on when it was changed, so those

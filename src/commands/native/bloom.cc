@@ -1,4 +1,4 @@
-// The BF.* family: Bloom filters (docs/types/filters/bloom.md), with the names, options, replies
+// The BF.* family: Bloom filters (docs/types/bloom.md), with the names, options, replies
 // and errors of RedisBloom. Every change is logged as it came: a filter is what its commands made
 // it.
 #include "types/filters/bloom.h"

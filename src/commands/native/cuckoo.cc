@@ -1,4 +1,4 @@
-// The CF.* family: cuckoo filters (docs/types/filters/cuckoo.md), with the names, options, replies
+// The CF.* family: cuckoo filters (docs/types/cuckoo.md), with the names, options, replies
 // and errors of RedisBloom. Every change is logged as it came.
 #include "types/filters/cuckoo.h"
 

@@ -1,4 +1,4 @@
-// FR.CREATE and FR.ADD, what the family shares, and its rows (docs/types/frontier/frontier.md). The
+// FR.CREATE and FR.ADD, what the family shares, and its rows (docs/types/frontier.md). The
 // other handlers are in frontier_next.cc (serving and leases), frontier_hosts.cc (hosts) and
 // frontier_carry.cc (looking, and carrying URLs elsewhere).
 #include "commands/native/frontier.h"

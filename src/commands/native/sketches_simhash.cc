@@ -1,4 +1,4 @@
-// The SIMHASH.* family: near-duplicates among documents (docs/types/sketches/simhash.md). Whatever
+// The SIMHASH.* family: near-duplicates among documents (docs/types/simhash.md). Whatever
 // a document was added by, its fingerprint is what goes to the log.
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
 // URL.NORM, URL.PARSE, URL.HOST and URL.DEPTH: what a frontier makes of a URL
-// (docs/types/frontier/frontier.md). They touch no key.
+// (docs/types/frontier.md). They touch no key.
 #include <algorithm>
 #include <iterator>
 #include <string>

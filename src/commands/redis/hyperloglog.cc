@@ -1,5 +1,5 @@
 // The PF* family: estimating how many different elements were seen
-// (docs/types/sketches/hyperloglog.md). The value is a string, with the same bytes as Redis's.
+// (docs/types/hyperloglog.md). The value is a string, with the same bytes as Redis's.
 #include "types/sketches/hyperloglog.h"
 
 #include <fmt/format.h>

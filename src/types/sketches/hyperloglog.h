@@ -1,5 +1,5 @@
 // HyperLogLog: estimates how many different elements were seen, in the bytes of a string that Redis
-// reads and writes too (docs/types/sketches/hyperloglog.md).
+// reads and writes too (docs/types/hyperloglog.md).
 //
 // 2^14 registers of 6 bits keep, each for the elements whose hash chooses it, the longest run of
 // zero bits seen plus one. The string is a head of 16 bytes (magic, form, the last estimate and

@@ -2,7 +2,7 @@
 //
 // Every feature has a weight and a hash (XXH3-64, seed 0). For each bit the weights of the features
 // whose hash has it are added up and those of the others subtracted; the bit is set when the sum is
-// above 0. docs/types/sketches/simhash.md says it exactly, so that others can reproduce it.
+// above 0. docs/types/simhash.md says it exactly, so that others can reproduce it.
 // Stateless.
 #pragma once
 

@@ -816,7 +816,7 @@ void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
   auto message = std::make_shared<Message>();
   message->resp2 = std::move(line);
   if (lane.context->in_group()) {
-    lane.context->TellMonitors(std::move(message));
+    lane.context->effects().TellMonitors(std::move(message));
   } else {
     PostToMonitors(message, client.wrote);
   }

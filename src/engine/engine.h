@@ -291,6 +291,8 @@ class Engine {
   Host* host() const { return host_; }
   void set_host(Host* host) { host_ = host; }
   std::atomic<int>& monitors() { return monitors_; }
+  // A line for all of them.
+  void PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket);
   std::atomic<bool>& active_expire() { return active_expire_; }
   std::atomic<bool>& skip_checksums() { return skip_checksums_; }
   // DEBUG PAUSE-CRON: what loops do now and then is left undone.
@@ -405,7 +407,6 @@ class Engine {
   void FinishReply(Client& client, size_t mark);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
   void FeedMonitors(Lane& lane, Client& client, commands::Args args);
-  void PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket);
   bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <new>
 
-#include "base/glob.h"
-#include "base/trim.h"
 #include "engine/aging.h"
 #include "engine/string_value.h"
 #include "types/hash.h"
@@ -26,8 +24,6 @@ namespace {
 
 // Arguments at least this long are copied before the lock is taken.
 constexpr size_t kPrebuild = 32 * 1024;
-constexpr size_t kKeepRecord = 256 * 1024;
-constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
 
@@ -44,7 +40,6 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   hashes_ = hashes;
   next_hash_ = 0;
   last_key_ = nullptr;
-  if (!in_group_) changes_ = false;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
   past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
@@ -62,10 +57,10 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
 void EngineContext::End() {
   if (dirty_ > 0) {
     lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
-    changes_ = true;
+    effects_.NoteChange();
     if (verbatim_) Propagate(args_, db_);
   }
-  if ((record_count_ > 0 || !notices_.empty()) && !in_group_) EndGroup();
+  if (!in_group_) EndGroup();
 }
 
 void EngineContext::Abandon() {
@@ -74,62 +69,13 @@ void EngineContext::Abandon() {
   try {
     EndGroup();
   } catch (const std::bad_alloc&) {
-    record_.Clear(kKeepRecord);
-    record_count_ = 0;
-    notices_.clear();
+    effects_.Drop();
   }
 }
 
 void EngineContext::EndGroup() {
   in_group_ = false;
-  if (record_count_ > 0) Record();
-  if (!notices_.empty()) [[unlikely]]
-    PostNotices();
-}
-
-void EngineContext::PostNotices() {
-  // That something has expired is told by the clock.
-  const uint64_t ticket = client_ == nullptr ? 0 : std::max(client_->wrote, client_->saw);
-  for (const Notice& notice : notices_) {
-    if (notice.line != nullptr) {
-      engine_.PostToMonitors(notice.line, ticket);
-    } else if (!notice.heard_by) {
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket);
-    } else {
-      const auto deliver = [&](const std::shared_ptr<const Message>& message) {
-        if (std::ranges::find(*notice.heard_by, message->subscription) == notice.heard_by->end()) {
-          return;
-        }
-        lane_.mailbox.Post({Mail::Kind::kMessage, client_->id, message, 0, ticket});
-      };
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket, client_, deliver);
-    }
-  }
-  base::ClearAndTrim(&notices_, kKeepNotices);
-}
-
-void EngineContext::TellFrom(const Client& publisher, std::string channel, std::string_view text,
-                             bool shard) {
-  std::vector<std::string> heard_by;
-  if ((shard ? publisher.shard_channels : publisher.channels).contains(channel)) {
-    heard_by.push_back(channel);
-  }
-  for (const std::string& pattern : publisher.patterns) {
-    if (!shard && base::GlobMatch(pattern, channel)) heard_by.push_back(pattern);
-  }
-  Tell(std::move(channel), text, shard);
-  notices_.back().heard_by = std::move(heard_by);
-}
-
-void EngineContext::Record() {
-  journal::Journal& journal = engine_.journal_;
-  lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
-  if (std::exchange(changes_, false) && client_ != nullptr) {
-    client_->wrote = std::max(client_->wrote, lane_.seen + 1);
-  }
-  if (lane_.exclusive) journal.Cut();  // no stripe hands it on
-  record_.Clear(kKeepRecord);
-  record_count_ = 0;
+  effects_.Commit(engine_, lane_, client_);
 }
 
 void EngineContext::BeginUpkeep() {
@@ -185,38 +131,14 @@ void EngineContext::DropPrebuilt() {
   prebuilt_.clear();
 }
 
-// As the log has it: *N, then $length and bytes of each word.
-void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
+void EngineContext::Propagate(commands::Args words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
-  size_t size = 24;
-  for (const std::string_view word : words) size += word.size() + 28;
-  char* const begin = record_.Reserve(size);
-  char* p = begin + 8;
-  const auto number = [&p](char mark, size_t value) {
-    *p++ = mark;
-    p += base::FormatInt(static_cast<int64_t>(value), p);
-    *p++ = '\r';
-    *p++ = '\n';
-  };
-  number('*', words.size());
-  for (const std::string_view word : words) {
-    number('$', word.size());
-    memcpy(p, word.data(), word.size());
-    p += word.size();
-    *p++ = '\r';
-    *p++ = '\n';
-  }
-  const auto database = static_cast<uint32_t>(db);
-  const auto bytes = static_cast<uint32_t>(p - begin - 8);
-  memcpy(begin, &database, 4);
-  memcpy(begin + 4, &bytes, 4);
-  record_.Grow(8 + bytes);
-  ++record_count_;
+  effects_.Add(words, db);
 }
 
 void EngineContext::Effect(commands::Args words) {
   verbatim_ = false;
-  changes_ = true;
+  effects_.NoteChange();
   Propagate(words, db_);
 }
 
@@ -892,12 +814,12 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
   if ((wanted & commands::kNotifyKeyspace) != 0) {
     std::string channel = "__keyspace@" + number + "__:";
     channel += key;
-    Tell(std::move(channel), event, false);
+    effects_.Tell(std::move(channel), event, false);
   }
   if ((wanted & commands::kNotifyKeyevent) != 0) {
     std::string channel = "__keyevent@" + number + "__:";
     channel += event;
-    Tell(std::move(channel), key, false);
+    effects_.Tell(std::move(channel), key, false);
   }
 }
 

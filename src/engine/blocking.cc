@@ -8,7 +8,6 @@
 #include "engine/blocking.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "engine/engine_context.h"
@@ -246,7 +245,8 @@ Waiter::Taken Engine::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Ke
   }
   // Only now: its own loop finds it in no line that it would have to lock.
   if (lane.served != nullptr) {
-    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.served, nullptr), lane.seen + 1);
+    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.served, nullptr),
+           lane.locks.seen() + 1);
   }
   return taken;
 }
@@ -306,7 +306,7 @@ Waiter::Taken Engine::ServeAnyKey(Lane& lane, Waiter& waiter) {
 void Engine::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
                     std::shared_ptr<const Message> message, uint64_t ticket) {
   Mail mail{kind, waiter.client, std::move(message), waiter.token, ticket};
-  if (waiter.lane == lane.index && lane.in_round) {
+  if (waiter.lane == lane.index && lane.locks.in_round()) {
     // This thread looks into its mailbox before it sleeps.
     lane.own_mail = true;
     lane.mailbox.PostQuietly(std::move(mail));
@@ -328,11 +328,10 @@ void Engine::CountAnswered(Lane& lane, const Command& command, uint64_t nanos,
   errors_.Add(reply.error_code());
 }
 
-// Tries waiters that need all their locks. REQUIRES: inside the gate; no stripe is held that is not
-// the lane's held_stripe.
+// Tries waiters that need all their locks. REQUIRES: inside the gate; no stripe is held but the one
+// that is kept for the next command.
 void Engine::RunRetries(Lane& lane) {
   if (lane.retries.empty()) return;
-  ReleaseHeld(lane);
   while (!lane.retries.empty()) {
     for (const Retry& retry : std::exchange(lane.retries, {})) {
       Waiter& waiter = *retry.waiter;
@@ -340,8 +339,7 @@ void Engine::RunRetries(Lane& lane) {
       lane.key_hashes.clear();
       AddKeys(lane, *waiter.command, waiter.args, &set);
       for (const Waiter::Key& key : waiter.keys) set.Add(key.stripe);
-      const bool nested = lane.exclusive;
-      if (!nested) LockPatiently(lane, set);
+      const LockSetGuard guard(lane.locks, set);
       const uint64_t wrote = lane.stand_in->wrote;
       const Waiter::Taken left = waiter.needs_all || retry.by_time
                                      ? Serve(lane, waiter, std::nullopt)
@@ -356,29 +354,8 @@ void Engine::RunRetries(Lane& lane) {
       }
       ServeReadyKeys(lane);
       NoteTold(lane, *lane.stand_in, lane.key_hashes, wrote);
-      if (!nested) UnlockAll(lane, set);
     }
   }
-}
-
-void Engine::LockPatiently(Lane& lane, const LockSet& set) {
-  if (set.all || std::popcount(set.bits[0]) + std::popcount(set.bits[1]) != 1) {
-    Lock(lane, set);
-    return;
-  }
-  const int low = std::countr_zero(set.bits[0]);
-  keyspace_.stripe(static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])))
-      .Lock(&lane.seen);
-}
-
-void Engine::UnlockAll(Lane& lane, const LockSet& set) {
-  if (set.all || std::popcount(set.bits[0]) + std::popcount(set.bits[1]) != 1) {
-    Unlock(lane, set);
-    return;
-  }
-  const int low = std::countr_zero(set.bits[0]);
-  keyspace_.stripe(static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])))
-      .Unlock(lane.seen);
 }
 
 // ---- the end of waiting ----
@@ -402,12 +379,9 @@ void Engine::Release(Lane& lane, Client& client, std::string_view reply) {
 // Takes a claimed waiter out of all lines. REQUIRES: no stripe is held, or the gate is closed.
 void Engine::LeaveLines(Lane& lane, const Waiter& waiter) {
   if (waiter.lines.load(std::memory_order_acquire) == 0) return;
-  if (!lane.exclusive) ReleaseHeld(lane);
   for (const Waiter::Key& key : waiter.keys) {
-    keyspace::Stripe& stripe = keyspace_.stripe(key.stripe);
-    if (!lane.exclusive) stripe.Lock(&lane.seen);
+    const StripeGuard guard(lane.locks, key.stripe);
     waits_.Remove(waiter.db, key.stripe, key.name, waiter);
-    if (!lane.exclusive) stripe.Unlock(lane.seen);
   }
 }
 

@@ -74,9 +74,10 @@ void EffectGroup::Drop() {
 
 void EffectGroup::Record(Engine& engine, Lane& lane, Client* client) {
   journal::Journal& journal = engine.journal();
-  lane.seen = journal.Append(lane.index, count_, record_.view(), lane.seen);
-  if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, lane.seen + 1);
-  if (lane.exclusive) journal.Cut();  // no stripe hands it on
+  const uint64_t ticket = journal.Append(lane.index, count_, record_.view(), lane.locks.seen());
+  lane.locks.set_seen(ticket);
+  if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, ticket + 1);
+  if (lane.exclusive()) journal.Cut();  // no stripe hands it on
   record_.Clear(kKeepRecord);
   count_ = 0;
 }

@@ -20,9 +20,6 @@ using keyspace::Keyspace;
 
 namespace {
 
-// A stripe held longer than this by someone else: the connection waits, the loop goes on.
-constexpr int64_t kLockPatienceMicros = 50;
-// Slow commands one behind the other: after so long other connections get their turn.
 // Requests whose elements are fetched together.
 constexpr size_t kLocksAhead = 1;
 constexpr size_t kLookAhead = 16;
@@ -64,7 +61,11 @@ bool Does(const Client& client, const Command& command, uint32_t flags) {
 }  // namespace
 
 Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
-    : engine(engine_in), index(lane_index), stats(command_count), rng(base::SecureRandom64()) {
+    : engine(engine_in),
+      index(lane_index),
+      locks(&engine_in->keyspace(), &engine_in->journal(), lane_index, &timer),
+      stats(command_count),
+      rng(base::SecureRandom64()) {
   context = std::make_unique<EngineContext>(this);
   serving = std::make_unique<EngineContext>(this);
   stand_in = std::make_unique<Client>();
@@ -99,44 +100,23 @@ Engine::~Engine() {
   background_.Drain();
 }
 
-// ---- gate and locks ----
-
-void Engine::EnterGate(Lane& lane) { keyspace_.gate().Enter(lane.index); }
-
-// Lets whoever wants to close the gate do so.
-void Engine::StepAside(Lane& lane) {
-  ReleaseHeld(lane);
-  keyspace_.gate().Leave(lane.index);
-  EnterGate(lane);
-  lane.now_ms = clock_->WallMillis();
-  lane.last_ticks = base::Ticks();
-}
+// ---- rounds and batches ----
 
 void Engine::BeginRound(Lane& lane) {
-  EnterGate(lane);
+  lane.locks.BeginRound();
   lane.round = base::Budget();
-  lane.inside = lane.in_round = true;
 }
 
 void Engine::EndRound(Lane& lane) {
-  lane.inside = lane.in_round = false;
-  keyspace_.gate().Leave(lane.index);
-  keyspace_.gate().epoch().Collect();
+  lane.locks.EndRound();
   if (!lane.garbage.empty()) FreeGarbage(lane);
 }
 
 void Engine::BeginBatch(Lane& lane) {
-  if (lane.exclusive) {
-    // Inside already, and alone.
-  } else if (!lane.inside) {
-    EnterGate(lane);
-    lane.inside = true;
-  } else if (keyspace_.gate().wanted()) {
-    StepAside(lane);
-  }
+  lane.locks.BeginBatch();
   lane.now_ms = clock_->WallMillis();
   lane.lru_clock = LruClock(lane.now_ms);
-  lane.last_ticks = base::Ticks();
+  lane.timer.Restart();
   if (!lane.rate_dirty.empty() && lane.now_ms - lane.rate_written_ms >= kBucketsWrittenMs) {
     WriteBuckets(lane);
   }
@@ -158,7 +138,7 @@ bool Engine::HasRoom(Lane& lane, commands::Args args) {
   for (const std::string_view arg : args) bytes += static_cast<int64_t>(arg.size()) + 32;
   lane.room -= bytes;
   if (lane.room < -kUnlookedBytes / static_cast<int64_t>(lanes_.size())) {
-    ReleaseHeld(lane);
+    lane.locks.ReleaseHeld();
     LookAtMemory(lane);
     FreeGarbage(lane);
     lane.room -= bytes;
@@ -168,91 +148,14 @@ bool Engine::HasRoom(Lane& lane, commands::Args args) {
 
 void Engine::EndBatch(Lane& lane) {
   RunRetries(lane);
-  ReleaseHeld(lane);
-  if (!lane.in_round && !lane.exclusive) {
-    keyspace_.gate().Leave(lane.index);
-    lane.inside = false;
-    keyspace_.gate().epoch().Collect();
-  }
+  lane.locks.EndBatch();
   if (!lane.garbage.empty()) FreeGarbage(lane);
-}
-
-void Engine::ReleaseHeld(Lane& lane) {
-  if (lane.held_stripe < 0) return;
-  keyspace_.stripe(static_cast<size_t>(lane.held_stripe)).Unlock(lane.seen);
-  lane.held_stripe = -1;
-}
-
-void Engine::CloseGate(Lane& lane) {
-  ReleaseHeld(lane);
-  if (lane.inside) keyspace_.gate().Leave(lane.index);
-  keyspace_.gate().Close();
-  lane.last_ticks = base::Ticks();
-  lane.exclusive = true;
-  // It may see what any stripe has.
-  if (journal_.enabled()) lane.seen = std::max(lane.seen, journal_.next_ticket() - 1);
-}
-
-void Engine::OpenGate(Lane& lane) {
-  lane.exclusive = false;
-  keyspace_.gate().Open();
-  if (lane.inside) EnterGate(lane);
-}
-
-bool Engine::LockOne(Lane& lane, size_t stripe) {
-  if (lane.held_stripe == static_cast<int>(stripe)) return true;
-  ReleaseHeld(lane);
-  keyspace::Stripe& wanted = keyspace_.stripe(stripe);
-  if (!wanted.TryLock(&lane.seen)) {
-    // It spins: time of this thread's own, and not the command's.
-    const bool locked = wanted.TryLockFor(kLockPatienceMicros, &lane.seen);
-    lane.last_ticks = base::Ticks();
-    if (!locked) return false;
-  }
-  lane.held_stripe = static_cast<int>(stripe);
-  return true;
-}
-
-bool Engine::Lock(Lane& lane, const LockSet& set) {
-  const int count = std::popcount(set.bits[0]) + std::popcount(set.bits[1]);
-  if (set.all || count > 64) {
-    CloseGate(lane);
-    return true;
-  }
-  if (count == 1) {
-    const int low = std::countr_zero(set.bits[0]);
-    return LockOne(lane, static_cast<size_t>(low < 64 ? low : 64 + std::countr_zero(set.bits[1])));
-  }
-  ReleaseHeld(lane);
-  for (size_t word = 0; word < 2; ++word) {
-    for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
-      keyspace::Stripe& stripe =
-          keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits)));
-      if (stripe.TryLock(&lane.seen)) continue;
-      stripe.Lock(&lane.seen);
-      lane.last_ticks = base::Ticks();
-    }
-  }
-  return true;
-}
-
-void Engine::Unlock(Lane& lane, const LockSet& set) {
-  if (lane.exclusive) {
-    OpenGate(lane);
-    return;
-  }
-  if (std::popcount(set.bits[0]) + std::popcount(set.bits[1]) <= 1) return;  // kept as held_stripe
-  for (size_t word = 0; word < 2; ++word) {
-    for (uint64_t bits = set.bits[word]; bits != 0; bits &= bits - 1) {
-      keyspace_.stripe(word * 64 + static_cast<size_t>(std::countr_zero(bits))).Unlock(lane.seen);
-    }
-  }
 }
 
 void Engine::AddKeys(Lane& lane, const Command& command, commands::Args args, LockSet* set) {
   LockClass lock = command.lock;
   if (command.spec->choose_lock != nullptr) lock = command.spec->choose_lock(args);
-  if (lock == LockClass::kAll) set->all = true;
+  if (lock == LockClass::kAll) set->AddAll();
   if (lock != LockClass::kKeys) return;
   base::ClearAndTrim(&lane.key_indexes, kKeptHashes);
   if (!commands::KeyIndexes(command, args, &lane.key_indexes)) return;
@@ -349,7 +252,7 @@ void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
   const types::Object* objects[kLookAhead];
   const Request* last = nullptr;  // whose object it is
   const types::Object* object = nullptr;
-  const auto stripe = static_cast<size_t>(lane.held_stripe);
+  const auto stripe = static_cast<size_t>(lane.locks.held());
   for (size_t i = 0; i < next.size(); ++i) {
     const Request& request = next[i];
     objects[i] = nullptr;
@@ -376,7 +279,7 @@ void Engine::LookAhead(const Lane& lane, std::span<const Request> next) const {
 // Whether the request works on the stripe that is held, and on no other.
 bool Engine::NeedsHeld(const Lane& lane, const Request& request) {
   return request.key_count == 1 &&
-         static_cast<int>(Keyspace::StripeOf(lane.hashes[request.first_hash])) == lane.held_stripe;
+         lane.locks.holds(Keyspace::StripeOf(lane.hashes[request.first_hash]));
 }
 
 void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
@@ -386,9 +289,9 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
     // Kept for a neighbour only: who loses its core between two commands should hold nothing.
-    if (lane.held_stripe >= 0 && !NeedsHeld(lane, request)) ReleaseHeld(lane);
+    if (lane.locks.held() >= 0 && !NeedsHeld(lane, request)) lane.locks.ReleaseHeld();
     if (i + kLocksAhead < batch.size()) PrefetchLock(lane, batch[i + kLocksAhead]);
-    if (i >= looked && lane.held_stripe >= 0 && request.command->looks_up) {
+    if (i >= looked && lane.locks.held() >= 0 && request.command->looks_up) {
       looked = std::min(batch.size(), i + kLookAhead);
       LookAhead(lane, batch.subspan(i, looked - i));
     }
@@ -397,12 +300,15 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (i > 0 && budget.spent(lane.last_ticks)) [[unlikely]] {
+    if (i > 0 && budget.spent(lane.timer.last())) [[unlikely]] {
       Yield(lane, client);
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (keyspace_.gate().wanted() && !lane.exclusive) StepAside(lane);
+    if (lane.locks.gate_wanted()) {
+      lane.locks.StepAside();
+      lane.now_ms = clock_->WallMillis();
+    }
     request.outcome = Request::Outcome::kDone;
     if (&client != limited) {
       LimitOutput(client);
@@ -463,27 +369,19 @@ bool Engine::RunOne(Lane& lane, Request& request) {
       AddKeys(lane, *command, request.args, &set);
     }
   } else {
-    set.all = lock == LockClass::kAll;
+    if (lock == LockClass::kAll) set.AddAll();
   }
   EngineContext& context = *lane.context;
   if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
-  const bool nested = lane.exclusive;  // a log is replayed while nobody else is inside
-  bool locked = true;
-  if (nested) {
-    // There is nobody to lock out.
-  } else if (set.all || set.bits[0] != 0 || set.bits[1] != 0) {
-    locked = Lock(lane, set);
-  } else {
-    ReleaseHeld(lane);
-  }
-  if (!locked) {
+  const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
+  if (!nested && !lane.locks.Lock(set)) {
     context.DropPrebuilt();
     lane.stats.parked.Add();
     Wait(lane, client, kClientParked);
     return false;
   }
-  if (lane.exclusive && !nested && ChangedMeanwhile(lane, client, *command)) {
-    Unlock(lane, set);
+  if (lane.exclusive() && !nested && ChangedMeanwhile(lane, client, *command)) {
+    lane.locks.Unlock(set);
     context.DropPrebuilt();
     return false;
   }
@@ -496,7 +394,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   } else if (command->has(commands::kReadonly | commands::kWrite)) {
     NoteTold(lane, client, {}, wrote);
   }
-  if (!nested) Unlock(lane, set);
+  if (!nested) lane.locks.Unlock(set);
   context.DropPrebuilt();
   if (!lane.retries.empty()) [[unlikely]]
     RunRetries(lane);
@@ -538,7 +436,7 @@ void Engine::LimitOutput(Client& client) const {
 void Engine::NoteTold(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote) {
   if (changes_ == nullptr) return;
   const bool changed = client.wrote != wrote;
-  const uint64_t end = lane.seen + 1;
+  const uint64_t end = lane.locks.seen() + 1;
   for (const uint64_t hash : keys) {
     uint64_t& last = changes_[hash % kChangeSlots];
     if (changed) {
@@ -585,16 +483,14 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
   client.last_command = &command;
   ++client.commands;
   if (context.blocked()) [[unlikely]] {  // counted when it is answered
-    lane.last_ticks = base::Ticks();
+    lane.timer.Restart();
     return;
   }
   lane.stats.commands.Add();
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
   stats.calls.Add();
-  const uint64_t ticks = base::Ticks();
   const auto nanos =
-      static_cast<uint64_t>(static_cast<double>(ticks - lane.last_ticks) * nanos_per_tick_);
-  lane.last_ticks = ticks;
+      static_cast<uint64_t>(static_cast<double>(lane.timer.Take()) * nanos_per_tick_);
   stats.nanos.Add(nanos);
   if (settings_->latency_tracking) stats.EnsureHistogram().Record(nanos);
   if (context.reply().had_error()) {
@@ -850,9 +746,7 @@ bool Engine::ReceiveMail(Lane& lane) {
   lane.own_mail = false;
   auto mails = lane.mailbox.Take();
   // What clients do next, knowing of what other lanes have done, comes after that.
-  if (!mails.empty() && journal_.enabled()) {
-    lane.seen = std::max(lane.seen, journal_.next_ticket() - 1);
-  }
+  if (!mails.empty()) lane.locks.SeeAll();
   for (Mail& mail : mails) {
     if (mail.kind == Mail::Kind::kWake && mail.client == 0) {
       woken = true;
@@ -1022,7 +916,7 @@ void Engine::ResetClient(Lane& lane, Client& client) {
 // What is large stays in the lane until the round ends: the thread that frees it may take this
 // one's processor as soon as it wakes, and the round's answers are to be on their way by then.
 void Engine::FreeGarbage(Lane& lane) {
-  const bool later = lane.in_round && lane.garbage.size() <= kKeptGarbage;
+  const bool later = lane.locks.in_round() && lane.garbage.size() <= kKeptGarbage;
   size_t kept = 0;
   for (keyspace::Displaced item : lane.garbage) {
     if (types::Object* const object = item.object; object != nullptr) {
@@ -1082,7 +976,8 @@ void Engine::DropIfEmpty(int db, size_t stripe) {
 
 // True when the stripe has more to do than one visit allows.
 bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
-  if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) return false;
+  const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
+  if (!guard.locked()) return false;
   EngineContext& context = *lane.context;
   context.BeginUpkeep();
   const bool expire =
@@ -1116,7 +1011,6 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   }
   context.EndUpkeep();
   ServeReady(lane);
-  keyspace_.stripe(stripe).Unlock(lane.seen);
   return more;
 }
 

@@ -26,6 +26,7 @@
 #include "engine/client.h"
 #include "engine/function_libraries.h"
 #include "engine/limiter.h"
+#include "engine/locks.h"
 #include "engine/mailbox.h"
 #include "engine/observe.h"
 #include "engine/pubsub.h"
@@ -59,8 +60,13 @@ struct Lane {
   Lane(Engine* engine, size_t lane_index, size_t command_count);
   ~Lane();
 
+  // This thread holds the gate closed.
+  bool exclusive() const { return locks.exclusive(); }
+
   Engine* const engine;
   const size_t index;
+  CommandTimer timer;
+  Locks locks;
   LaneStats stats;
   Counter buffer_bytes;  // of its clients' input and output
   Mailbox mailbox;
@@ -91,22 +97,16 @@ struct Lane {
   std::vector<uint64_t> hashes;
   std::vector<int> key_indexes;      // scratch
   std::vector<uint64_t> key_hashes;  // of the commands for which AddKeys was called last
-  int held_stripe = -1;              // locked, kept for the next command
-  bool inside = false;               // of the gate
-  bool in_round = false;             // and stays there between batches
   base::Budget round;                // of the round
-  bool exclusive = false;            // this lane holds the gate closed
   bool awaits_save = false;          // the command under way is answered when a snapshot is saved
   bool limited = false;              // maxmemory holds for this batch
   bool over_memory = false;          // eviction could not make room for it
   int64_t room = 0;            // below maxmemory, when it was looked at, less what was added since
   bool journal_full = false;   // writers are to wait until the log has caught up
-  uint64_t seen = 0;           // the last ticket known to it from locks and its own records
   std::string_view last_name;  // of the last command looked up, and the command
   const commands::Command* last_command = nullptr;
   int64_t now_ms = 0;
   uint32_t lru_clock = 0;
-  uint64_t last_ticks = 0;
   // Bytes of its clients' input and output, noted once a second. Read with the gate closed.
   RecentMax recent_input;
   RecentMax recent_output;
@@ -233,10 +233,8 @@ class Engine {
   // Runs `work` alone: nobody else is inside the gate. From a handler or from outside a batch.
   template <typename Work>
   void Exclusively(Lane& lane, const Work& work) {
-    const bool nested = lane.exclusive;
-    if (!nested) CloseGate(lane);
+    const GateGuard guard(lane.locks);
     work();
-    if (!nested) OpenGate(lane);
   }
 
   // ---- pausing (CLIENT PAUSE) ----
@@ -313,28 +311,11 @@ class Engine {
 
   enum class Admission : uint8_t { kRun, kAnswered, kWait };
 
-  void EnterGate(Lane& lane);
-  void StepAside(Lane& lane);
-  void CloseGate(Lane& lane);
-  void OpenGate(Lane& lane);
-  void ReleaseHeld(Lane& lane);
   void PrefetchLock(const Lane& lane, const Request& request);
   static bool NeedsHeld(const Lane& lane, const Request& request);
 
-  // The stripes a command or transaction needs.
-  struct LockSet {
-    uint64_t bits[2] = {0, 0};
-    bool all = false;
-    void Add(size_t stripe) { bits[stripe / 64] |= uint64_t{1} << (stripe % 64); }
-  };
-  // False when a single stripe could not be had in time: the client is to wait.
-  bool Lock(Lane& lane, const LockSet& set);
-  bool LockOne(Lane& lane, size_t stripe);
-  void Unlock(Lane& lane, const LockSet& set);
+  // Adds the stripes of the command's keys, and their hashes to lane.key_hashes.
   void AddKeys(Lane& lane, const commands::Command& command, commands::Args args, LockSet* set);
-  // Without parking; a single stripe does not become the held one.
-  void LockPatiently(Lane& lane, const LockSet& set);
-  void UnlockAll(Lane& lane, const LockSet& set);
 
   // Clients that wait for keys, see blocking.cc.
   void Block(Lane& lane, Client& client, const commands::Command& command, commands::Args args,
@@ -419,6 +400,10 @@ class Engine {
   bool UpkeepStripe(Lane& lane, size_t stripe);
   enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
   Evicted EvictOne(Lane& lane);
+  bool SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only);
+  bool EvictBest(Lane& lane, bool volatile_only);
+  void NoteCandidate(Lane& lane, int db, const keyspace::Entry& entry);
+  void EvictAt(Lane& lane, int db, size_t stripe, keyspace::Entry* entry, uint64_t hash);
 
   Settings* const settings_;
   const commands::CommandTable* const table_;

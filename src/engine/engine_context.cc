@@ -584,31 +584,21 @@ bool EngineContext::MoveKey(std::string_view key, int dst_db) {
 
 int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.Size(db_)); }
 
-// After a look at a stripe that the command has not locked as its own: keys that were found expired
-// are logged before anybody can write them anew.
-// A stripe that a command visits of its own accord. What it logged is recorded before the lock goes
-// back, which it does also when there is no memory.
+// A stripe that a command visits of its own accord. Keys that were found expired are logged before
+// the lock goes back, so that nobody writes them anew first.
 class EngineContext::Visit {
  public:
-  Visit(EngineContext& context, size_t stripe) : context_(context), stripe_(stripe) {
-    if (!context_.lane_.exclusive) Stripe().Lock(&context_.lane_.seen);
-  }
-  Visit(const Visit&) = delete;
-  Visit& operator=(const Visit&) = delete;
-  ~Visit() {
-    if (!context_.lane_.exclusive) Stripe().Unlock(context_.lane_.seen);
-  }
+  Visit(EngineContext& context, size_t stripe)
+      : context_(context), guard_(context.lane_.locks, stripe) {}
   void Finish() {
-    if (context_.lane_.exclusive) return;
+    if (context_.lane_.exclusive()) return;
     context_.EndGroup();
     context_.engine_.ServeReady(context_.lane_);
   }
 
  private:
-  keyspace::Stripe& Stripe() { return context_.engine_.keyspace_.stripe(stripe_); }
-
   EngineContext& context_;
-  const size_t stripe_;
+  const StripeGuard guard_;
 };
 
 bool EngineContext::RandomKey(std::string* key) {

@@ -67,72 +67,85 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 
 }  // namespace
 
+// Evicts the key that stands at the entry. REQUIRES: the stripe's lock.
+void Engine::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
+  EngineContext& context = *lane.context;
+  context.BeginUpkeep();
+  context.EvictKey(db, *keyspace_.table(db, stripe), entry, hash);
+  context.EndUpkeep();
+  ServeReady(lane);
+  DropIfEmpty(db, stripe);
+}
+
+// Adds the sample to the lane's pool unless that has better ones.
+void Engine::NoteCandidate(Lane& lane, int db, const Entry& entry) {
+  const uint64_t score = Score(entry, *settings_, lane.now_ms, lane.lru_clock);
+  std::vector<Lane::Candidate>& pool = lane.candidates;
+  if (pool.size() >= Lane::kCandidates && score <= pool.front().score) return;
+  const std::string_view key = entry.key();
+  const bool known = std::ranges::any_of(
+      pool, [&](const Lane::Candidate& c) { return c.db == db && c.key == key; });
+  if (known) return;
+  const auto at =
+      std::upper_bound(pool.begin(), pool.end(), score,
+                       [](uint64_t value, const Lane::Candidate& c) { return value < c.score; });
+  pool.insert(at, {db, score, keyspace_.Hash(key), std::string(key)});
+  if (pool.size() > Lane::kCandidates) pool.erase(pool.begin());
+}
+
+// Takes samples from a table: into the lane's pool, or, with a random policy, the first is evicted
+// (true). REQUIRES: the stripe's lock.
+bool Engine::SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only) {
+  Table* table = keyspace_.table(db, stripe);
+  const auto wanted = static_cast<size_t>(std::min<int64_t>(settings_->maxmemory_samples, 64));
+  Entry* samples[64];
+  size_t found = 0;
+  for (int round = 0; table != nullptr && round < 16 && found < wanted; ++round) {
+    Entry* some[8];
+    const size_t n =
+        volatile_only ? table->SampleExpiring(lane.rng, some, 8) : table->Sample(lane.rng, some, 8);
+    for (size_t i = 0; i < n && found < wanted; ++i) samples[found++] = some[i];
+  }
+  if (found > 0 && RandomPolicy(settings_->maxmemory_policy)) {
+    EvictAt(lane, db, stripe, samples[0], keyspace_.Hash(samples[0]->key()));
+    return true;
+  }
+  for (size_t i = 0; i < found; ++i) NoteCandidate(lane, db, *samples[i]);
+  return false;
+}
+
+// Evicts the best candidate that is still there; false when none is.
+bool Engine::EvictBest(Lane& lane, bool volatile_only) {
+  while (!lane.candidates.empty()) {
+    const Lane::Candidate best = std::move(lane.candidates.back());
+    lane.candidates.pop_back();
+    const size_t home = Keyspace::StripeOf(best.hash);
+    const StripeGuard guard(lane.locks, home, StripeGuard::How::kTry);
+    if (!guard.locked()) continue;
+    const Table* holder = keyspace_.table(best.db, home);
+    Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
+    if (entry == nullptr || (volatile_only && !entry->has(keyspace::kHasExpiry))) continue;
+    EvictAt(lane, best.db, home, entry, best.hash);
+    return true;
+  }
+  return false;
+}
+
 // Fills the lane's pool from one random table and evicts the best candidate that is still there.
 Engine::Evicted Engine::EvictOne(Lane& lane) {
-  const Settings& settings = *settings_;
-  const bool volatile_only = VolatileOnly(settings.maxmemory_policy);
-  EngineContext& context = *lane.context;
+  const bool volatile_only = VolatileOnly(settings_->maxmemory_policy);
   for (int tries = 0; tries < 64; ++tries) {
     int db;
     size_t stripe;
     if (!PickTable(keyspace_, lane.rng, volatile_only, &db, &stripe)) {
       return Evicted::kNothingLeft;
     }
-    if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) continue;
-    Table* table = keyspace_.table(db, stripe);
-    size_t wanted = static_cast<size_t>(std::min<int64_t>(settings.maxmemory_samples, 64));
-    Entry* samples[64];
-    size_t found = 0;
-    for (int round = 0; table != nullptr && round < 16 && found < wanted; ++round) {
-      Entry* some[8];
-      const size_t n = volatile_only ? table->SampleExpiring(lane.rng, some, 8)
-                                     : table->Sample(lane.rng, some, 8);
-      for (size_t i = 0; i < n && found < wanted; ++i) samples[found++] = some[i];
+    {
+      const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
+      if (!guard.locked()) continue;
+      if (SampleOrEvict(lane, db, stripe, volatile_only)) return Evicted::kOne;
     }
-    if (found > 0 && RandomPolicy(settings.maxmemory_policy)) {
-      context.BeginUpkeep();
-      context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
-      context.EndUpkeep();
-      ServeReady(lane);
-      DropIfEmpty(db, stripe);
-      keyspace_.stripe(stripe).Unlock(lane.seen);
-      return Evicted::kOne;
-    }
-    for (size_t i = 0; i < found; ++i) {
-      const uint64_t score = Score(*samples[i], settings, lane.now_ms, lane.lru_clock);
-      if (lane.candidates.size() >= Lane::kCandidates && score <= lane.candidates.front().score)
-        continue;
-      const std::string_view key = samples[i]->key();
-      const bool known =
-          std::any_of(lane.candidates.begin(), lane.candidates.end(),
-                      [&](const Lane::Candidate& c) { return c.db == db && c.key == key; });
-      if (known) continue;
-      const auto at = std::upper_bound(
-          lane.candidates.begin(), lane.candidates.end(), score,
-          [](uint64_t value, const Lane::Candidate& c) { return value < c.score; });
-      lane.candidates.insert(at, {db, score, keyspace_.Hash(key), std::string(key)});
-      if (lane.candidates.size() > Lane::kCandidates)
-        lane.candidates.erase(lane.candidates.begin());
-    }
-    keyspace_.stripe(stripe).Unlock(lane.seen);
-    while (!lane.candidates.empty()) {
-      const Lane::Candidate best = std::move(lane.candidates.back());
-      lane.candidates.pop_back();
-      const size_t home = Keyspace::StripeOf(best.hash);
-      if (!keyspace_.stripe(home).TryLock(&lane.seen)) continue;
-      Table* holder = keyspace_.table(best.db, home);
-      Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
-      const bool evict = entry != nullptr && (!volatile_only || entry->has(keyspace::kHasExpiry));
-      if (evict) {
-        context.BeginUpkeep();
-        context.EvictKey(best.db, *holder, entry, best.hash);
-        context.EndUpkeep();
-        ServeReady(lane);
-        DropIfEmpty(best.db, home);
-      }
-      keyspace_.stripe(home).Unlock(lane.seen);
-      if (evict) return Evicted::kOne;
-    }
+    if (EvictBest(lane, volatile_only)) return Evicted::kOne;
   }
   return Evicted::kNotNow;
 }

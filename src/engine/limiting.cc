@@ -52,18 +52,11 @@ void Engine::ForEachBucketKey(const Command& command, commands::Args args, const
 
 // REQUIRES: the lane's stripes are free, or everything is locked.
 void Engine::LoadBucket(Lane& lane, RateBucket& bucket) {
-  const auto load = [&] {
-    std::string scratch;
-    std::string_view text;
-    const commands::Value value = lane.context->Glance(0, bucket.key());
-    bucket.Load(TextOf(value, &scratch, &text), lane.now_ms, false);
-  };
-  if (lane.exclusive) return load();
-  ReleaseHeld(lane);
-  keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket.key())));
-  stripe.Lock(&lane.seen);
-  load();
-  stripe.Unlock(lane.seen);
+  const StripeGuard guard(lane.locks, Keyspace::StripeOf(keyspace_.Hash(bucket.key())));
+  std::string scratch;
+  std::string_view text;
+  const commands::Value value = lane.context->Glance(0, bucket.key());
+  bucket.Load(TextOf(value, &scratch, &text), lane.now_ms, false);
 }
 
 // REQUIRES: the key's lock.
@@ -77,13 +70,10 @@ void Engine::WriteBucket(Lane& lane, RateBucket& bucket) {
 void Engine::WriteBuckets(Lane& lane) {
   lane.rate_written_ms = lane.now_ms;
   if (lane.rate_dirty.empty()) return;
-  ReleaseHeld(lane);
   for (const std::shared_ptr<RateBucket>& bucket : lane.rate_dirty) {
-    keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(bucket->key())));
-    stripe.Lock(&lane.seen);
+    const StripeGuard guard(lane.locks, Keyspace::StripeOf(keyspace_.Hash(bucket->key())));
     WriteBucket(lane, *bucket);
     ServeReady(lane);
-    stripe.Unlock(lane.seen);
   }
   lane.rate_dirty.clear();
 }
@@ -156,7 +146,7 @@ void Engine::ReloadAll(Lane& lane, const Client& client) {
 void Engine::CallLimited(Lane& lane, Client& client, const Command& command, commands::Args args,
                          std::span<const uint64_t> hashes) {
   const bool writes = command.has(commands::kWrite);
-  const bool whole = writes && lane.exclusive && command.lock == commands::LockClass::kAll;
+  const bool whole = writes && lane.exclusive() && command.lock == commands::LockClass::kAll;
   if (whole) {
     // What the keys do not know yet would be lost when the buckets follow them.
     for (const std::shared_ptr<RateBucket>& bucket : limiter_.All()) WriteBucket(lane, *bucket);

@@ -52,17 +52,13 @@ void Engine::ForgetWatches(Client& client) {
 }
 
 void Engine::Unwatch(Lane& lane, Client& client) {
-  if (!lane.exclusive) {
-    ReleaseHeld(lane);
-    for (const WatchedKey& watched : client.watched) {
-      keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
-      stripe.Lock(&lane.seen);
-      stripe.watches.Remove(watched.db, watched.key, &client.watcher);
-      stripe.Unlock(lane.seen);
-    }
-    client.watched.clear();
+  for (const WatchedKey& watched : client.watched) {
+    const size_t home = Keyspace::StripeOf(keyspace_.Hash(watched.key));
+    const StripeGuard guard(lane.locks, home);
+    keyspace_.stripe(home).watches.Remove(watched.db, watched.key, &client.watcher);
   }
-  ForgetWatches(client);
+  client.watched.clear();
+  client.watcher.dirty.store(false, std::memory_order_relaxed);
 }
 
 void Engine::DiscardTransaction(Lane& lane, Client& client) {
@@ -102,7 +98,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     // safe.
     if (queued.command->lock == commands::LockClass::kNone &&
         queued.command->has(commands::kReadonly | commands::kWrite)) {
-      set.all = true;
+      set.AddAll();
     }
   }
   for (const WatchedKey& watched : client.watched) {
@@ -112,16 +108,15 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   }
   EngineContext& context = *lane.context;
   for (const auto& words : views) context.PrebuildLarge(words);
-  ReleaseHeld(lane);
-  const bool any = set.all || set.bits[0] != 0 || set.bits[1] != 0;
-  if (any && !Lock(lane, set)) {
+  const bool any = !set.empty();
+  if (!lane.locks.Lock(set)) {
     context.DropPrebuilt();
     lane.stats.parked.Add();
     Wait(lane, client, kClientParked);
     return false;
   }
-  if (lane.exclusive && ChangedMeanwhile(lane, client, exec)) {
-    Unlock(lane, set);
+  if (lane.exclusive() && ChangedMeanwhile(lane, client, exec)) {
+    lane.locks.Unlock(set);
     context.DropPrebuilt();
     return false;
   }
@@ -154,9 +149,9 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     client.set(kClientInExec, false);
     ServeReady(lane);
   }
-  if (set.all) lane.key_hashes.clear();
+  if (set.all()) lane.key_hashes.clear();
   if (any) NoteTold(lane, client, lane.key_hashes, wrote);
-  if (any) Unlock(lane, set);
+  if (any) lane.locks.Unlock(set);
   context.DropPrebuilt();
   RunRetries(lane);
   FeedMonitors(lane, client, args);

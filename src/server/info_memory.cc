@@ -12,7 +12,7 @@ namespace {
 
 size_t ConnectionBytes(Writer& out) {
   size_t bytes = 0;
-  if (out.lane.exclusive) {
+  if (out.lane.exclusive()) {
     out.server.ForEachClient([&](const engine::Client& client) { bytes += ClientMemory(client); });
   }
   return bytes;

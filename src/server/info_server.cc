@@ -93,7 +93,7 @@ void ClientsSection(Writer& out) {
   int64_t with_deadline = 0;
   uint64_t longest_input = 0;
   uint64_t longest_output = 0;
-  if (out.lane.exclusive) {
+  if (out.lane.exclusive()) {
     const int64_t second = out.now_ms / 1000;
     for (const auto& lane : out.engine.lanes()) {
       longest_input = std::max(longest_input, lane->recent_input.Get(second));

@@ -186,6 +186,7 @@ constexpr CommandSpec kRows[] = {
      .handler = Touch,
      .arity = -2,
      .flags = kReadonly | kFast,
+     .traits = kAlwaysTouches,
      .acl = kAclKeyspace,
      .keys = {kLookedAt},
      .group = "generic",

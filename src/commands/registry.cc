@@ -251,7 +251,7 @@ const Command* CommandTable::AddOne(const CommandSpec& spec, const Command* pare
     if ((key.flags & kKeyNotKey) != 0 || key.limit > 1) plain = false;
   }
   command->simple_keys = plain;
-  command->looks_up = plain && (spec.group == "set" || spec.group == "hash");
+  command->looks_up = plain && (spec.traits & kFindsElement) != 0;
   commands_.push_back(std::move(owned));
   for (const CommandSpec& sub : spec.subcommands) {
     command->subcommands.push_back(AddOne(sub, command));

@@ -29,6 +29,7 @@ struct Command {
   int key_step = 0;
 
   bool has(uint32_t flag) const { return (spec->flags & flag) != 0; }
+  bool is(CommandTrait trait) const { return (spec->traits & trait) != 0; }
   bool ArityOk(size_t argc) const {
     const int n = spec->arity;
     return n >= 0 ? static_cast<int>(argc) == n : static_cast<int>(argc) >= -n;

@@ -117,7 +117,7 @@ void Engine::Block(Lane& lane, Client& client, const Command& command, commands:
   waiter->deadline_ms = request.deadline_ms;
   waiter->wake_at_ms.store(request.wake_at_ms, std::memory_order_relaxed);
   waiter->reply = request.reply;
-  waiter->on_deletion = request.on_deletion || command.spec->name == "xreadgroup";
+  waiter->on_deletion = request.on_deletion;
   waiter->type = request.type;
   waiter->command = &command;
   size_t size = 0;

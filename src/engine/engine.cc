@@ -37,23 +37,9 @@ constexpr size_t kStrangerOutput = 16 * 1024;
 constexpr size_t kChangeSlots = 64 * 1024;
 static_assert(kChangeSlots % Keyspace::kStripes == 0);
 
-// May be used by a RESP2 client that is subscribed.
-bool AllowedWhileSubscribed(const Command& command) {
-  const std::string_view name = command.spec->name;
-  return name == "ping" || name == "quit" || name == "reset" ||
-         ((command.spec->flags & commands::kPubsub) != 0 && (name.ends_with("subscribe")));
-}
-
-// Runs at once even while commands are being queued.
-bool EndsOrGuardsQueue(const Command& command) {
-  const std::string_view name = command.spec->name;
-  return name == "exec" || name == "discard" || name == "multi" || name == "watch" ||
-         name == "quit" || name == "reset";
-}
-
 // Whether the command, or with EXEC one of those it runs, has one of the flags.
 bool Does(const Client& client, const Command& command, uint32_t flags) {
-  if (command.spec->name != "exec") return command.has(flags);
+  if (!command.is(commands::kRunsQueue)) return command.has(flags);
   return std::ranges::any_of(
       client.queue, [flags](const QueuedCommand& queued) { return queued.command->has(flags); });
 }
@@ -350,7 +336,7 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     case Admission::kRun:
       break;
   }
-  if (command->spec->name == "exec") {
+  if (command->is(commands::kRunsQueue)) {
     const bool done = RunTransaction(lane, client, *command, request.args);
     if (done) FinishReply(client, mark);
     if (lane.awaits_save) HoldForSave(lane, client, mark);
@@ -577,7 +563,7 @@ bool Engine::ChangedMeanwhile(Lane& lane, Client& client, const Command& command
 void Engine::Reject(Lane& lane, Client& client, const Command* command, std::string_view error) {
   protocol::Reply reply(&client.out, client.resp);
   std::string aborted;
-  if (command != nullptr && command->spec->name == "exec") {
+  if (command != nullptr && command->is(commands::kRunsQueue)) {
     DiscardTransaction(lane, client);
     if (error.starts_with("ERR ")) error.remove_prefix(4);
     aborted = "EXECABORT Transaction discarded because of: " + std::string(error);
@@ -614,9 +600,8 @@ void Engine::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
 
 // DEBUG and MODULE are closed unless the configuration opens them.
 bool Engine::Permitted(const Client& client, const Command& command) const {
-  const bool debug = command.spec->name == "debug" ||
-                     (command.parent != nullptr && command.parent->spec->name == "debug");
-  const Allow allow = debug ? settings_->enable_debug_command : settings_->enable_module_command;
+  const Allow allow = command.is(commands::kDebugging) ? settings_->enable_debug_command
+                                                       : settings_->enable_module_command;
   return allow == Allow::kYes || (allow == Allow::kLocal && client.has(kClientLocal));
 }
 
@@ -629,7 +614,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   const auto reject = [&](std::string_view error) {
     Reject(lane, client, command, error);
     // Monitors have seen its MULTI.
-    if (command->spec->name == "exec") FeedMonitors(lane, client, request.args);
+    if (command->is(commands::kRunsQueue)) FeedMonitors(lane, client, request.args);
     return Admission::kAnswered;
   };
   if (!command->ArityOk(request.args.size())) {
@@ -659,14 +644,15 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
     return reject(commands::errors::kOom);
   }
   if (refusing_.load(std::memory_order_relaxed) && !client.has(kClientReplay)) {
-    const bool denied = Does(client, *command, commands::kWrite) || command->spec->name == "ping";
+    const bool denied =
+        Does(client, *command, commands::kWrite) || command->is(commands::kTellsHealth);
     std::unique_lock lock(refusal_mutex_);
     if (const std::string error = refusal_; denied && !error.empty()) {
       lock.unlock();
       return reject(error);
     }
   }
-  if (client.resp == 2 && client.subscribed() && !AllowedWhileSubscribed(*command)) {
+  if (client.resp == 2 && client.subscribed() && !command->is(commands::kWhileSubscribed)) {
     return reject(fmt::format(
         "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
         "allowed in this context",
@@ -675,7 +661,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   if (loading() && !client.has(kClientReplay) && !command->has(commands::kLoading)) {
     return reject(commands::errors::kLoading);
   }
-  if (client.has(kClientMulti) && !EndsOrGuardsQueue(*command)) {
+  if (client.has(kClientMulti) && !command->is(commands::kInsideMulti)) {
     try {
       Queue(client, *command, request.args);
     } catch (const std::bad_alloc&) {

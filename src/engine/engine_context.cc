@@ -181,7 +181,8 @@ Table& EngineContext::TableOf(int db, const Located& at) {
 }
 
 void EngineContext::Touch(Entry* entry) {
-  if (client_ != nullptr && client_->has(kClientNoTouch) && command_->spec->name != "touch") return;
+  if (client_ != nullptr && client_->has(kClientNoTouch) && !command_->is(commands::kAlwaysTouches))
+    return;
   const Settings& settings = *engine_.settings_;
   if (UsesLfu(settings.maxmemory_policy)) {
     entry->set_age(LfuTouched(entry->age(), now_ms_, settings, lane_.rng));

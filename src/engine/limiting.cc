@@ -107,8 +107,7 @@ bool Engine::Charge(Lane& lane, const Request& request) {
   // What was queued has been paid for.
   const bool free =
       command != nullptr && (limiter_.Exempt(*command) ||
-                             (client.has(kClientMulti) &&
-                              (command->spec->name == "exec" || command->spec->name == "discard")));
+                             (client.has(kClientMulti) && command->is(commands::kEndsQueue)));
   if (!free) {
     const types::RateAnswer answer = limiter_.Take(client, 1, lane.now_ms, &lane.rate_dirty);
     if (!answer.allowed) {

@@ -118,7 +118,7 @@ base::Status Replay::RunPrepared() {
                       pending_[i].offset, name.substr(0, 128))};
     }
     if (!request.command->has(commands::kWrite | commands::kReadonly) &&
-        request.command->spec->name != "select") {
+        !request.command->is(commands::kSelectsDatabase)) {
       if (options_.warn) {
         options_.warn(
             fmt::format("{}: at offset {}: command '{}' is passed over: it changes no data", path_,

@@ -465,6 +465,7 @@ constexpr commands::CommandSpec kRows[] = {
      .handler = Debug,
      .arity = -2,
      .flags = kAdminFlags | commands::kProtected,
+     .traits = commands::kDebugging,
      .choose_lock = DebugLock,
      .group = "server",
      .since = "1.0.0",

@@ -256,6 +256,15 @@ TEST(Info, CountsCommandsKeysAndErrors) {
             "$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
 }
 
+TEST(Transactions, QueueSubcommandsWhateverTheyAreCalled) {
+  Admin admin;
+  Caller caller(admin);
+  EXPECT_EQ(caller.Run({"MULTI"}), "+OK\r\n");
+  EXPECT_EQ(caller.Run({"LATENCY", "RESET"}), "+QUEUED\r\n");
+  EXPECT_EQ(caller.Run({"SLOWLOG", "RESET"}), "+QUEUED\r\n");
+  EXPECT_EQ(caller.Run({"EXEC"}), "*2\r\n:0\r\n+OK\r\n");
+}
+
 TEST(Memory, MeasuresKeys) {
   Admin admin;
   Caller caller(admin);

@@ -305,7 +305,7 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
     }
-    if (client.out.over() && !client.has(kClientReplay)) [[unlikely]]
+    if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
   }
 }
@@ -399,9 +399,9 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
     context.End();
     return;
   } catch (const std::bad_alloc&) {
-    if (client.has(kClientReplay)) throw;  // what was logged is not passed over
+    if (client.origin.admitted) throw;  // what was logged is not passed over
   } catch (const std::length_error&) {
-    if (client.has(kClientReplay)) throw;
+    if (client.origin.admitted) throw;
   }
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);
@@ -412,7 +412,7 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
 // What is looked at while a reply is built; the loop looks again, more closely, when it has sent
 // what the socket takes.
 void Engine::LimitOutput(Client& client) const {
-  const uint64_t hard = client.has(kClientReplay) ? 0 : OutputLimitOf(client).hard;
+  const uint64_t hard = client.origin.admitted ? 0 : OutputLimitOf(client).hard;
   client.out.set_limit(!client.authenticated ? kStrangerOutput : hard == 0 ? SIZE_MAX : hard);
 }
 
@@ -549,7 +549,7 @@ void Engine::YieldFirst(Lane& lane, std::span<Client* const> clients) {
 // Killed or paused while it waited for the gate to close.
 bool Engine::ChangedMeanwhile(Lane& lane, Client& client, const Command& command) {
   if (client.has(kClientCloseNow)) return true;
-  if (client.has(kClientReplay)) return false;
+  if (client.origin.admitted) return false;
   if (pause_until_.load(std::memory_order_relaxed) == 0 ||
       !paused(Does(client, command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
     return false;
@@ -643,7 +643,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   if (lane.limited && Does(client, *command, commands::kDenyOom) && !HasRoom(lane, request.args)) {
     return reject(commands::errors::kOom);
   }
-  if (refusing_.load(std::memory_order_relaxed) && !client.has(kClientReplay)) {
+  if (refusing_.load(std::memory_order_relaxed) && !client.origin.admitted) {
     const bool denied =
         Does(client, *command, commands::kWrite) || command->is(commands::kTellsHealth);
     std::unique_lock lock(refusal_mutex_);
@@ -658,7 +658,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
         "allowed in this context",
         base::ToLower(command->full_name)));
   }
-  if (loading() && !client.has(kClientReplay) && !command->has(commands::kLoading)) {
+  if (loading() && !client.origin.admitted && !command->has(commands::kLoading)) {
     return reject(commands::errors::kLoading);
   }
   if (client.has(kClientMulti) && !command->is(commands::kInsideMulti)) {
@@ -669,7 +669,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
     }
     return Admission::kAnswered;
   }
-  if (client.has(kClientReplay)) return Admission::kRun;
+  if (client.origin.admitted) return Admission::kRun;
   if (pause_until_.load(std::memory_order_relaxed) != 0 &&
       paused(Does(client, *command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
     Wait(lane, client, kClientPaused);
@@ -967,7 +967,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   EngineContext& context = *lane.context;
   context.BeginUpkeep();
   const bool expire =
-      active_expire_.load(std::memory_order_relaxed) && !paused(true, lane.now_ms) && !loading();
+      active_expire_.load(std::memory_order_relaxed) && MayRemoveExpired(lane.now_ms) && !loading();
   bool more = false;
   for (int db = 0; db < keyspace_.databases(); ++db) {
     keyspace::Table* table = keyspace_.table(db, stripe);

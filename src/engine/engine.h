@@ -241,6 +241,9 @@ class Engine {
   void Pause(int64_t until_ms, bool writes_only);
   void Unpause();
   bool paused(bool write_command, int64_t now_ms) const;
+  // Whether keys whose time is over may be removed by those that find them, other than writers:
+  // while writes are paused they stay where they are.
+  bool MayRemoveExpired(int64_t now_ms) const { return !paused(true, now_ms); }
   int64_t pause_until() const { return pause_until_.load(std::memory_order_relaxed); }
   bool pause_writes_only() const { return pause_writes_only_.load(std::memory_order_relaxed); }
 

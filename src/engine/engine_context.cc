@@ -42,7 +42,7 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   last_key_ = nullptr;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
-  past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
+  past_ms_ = client.origin.expires ? now_ms_ : INT64_MIN;
   dirty_ = 0;
   verbatim_ = true;
   blocked_ = false;
@@ -132,7 +132,7 @@ void EngineContext::DropPrebuilt() {
 }
 
 void EngineContext::Propagate(commands::Args words, int db) {
-  if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
+  if (!engine_.journal_.enabled() || !origin().logged) return;
   effects_.Add(words, db);
 }
 
@@ -218,8 +218,7 @@ Value EngineContext::FindIn(int db, std::string_view key, Access access) {
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
   if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-    // While writes are paused it stays where it is.
-    if (access == Access::kWrite || !engine_.paused(true, now_ms_)) {
+    if (access == Access::kWrite || engine_.MayRemoveExpired(now_ms_)) {
       ExpireKey(db, *at.table, entry, at.hash);
     }
     entry = nullptr;
@@ -267,9 +266,7 @@ void EngineContext::NoteChange(int db, size_t stripe, std::string_view key) {
 void EngineContext::NoteReady(int db, size_t stripe, std::string_view key, bool gone) {
   if (!engine_.waits_.any()) [[likely]]
     return;
-  if (client_ == nullptr || !client_->has(kClientReplay)) {
-    engine_.MarkReady(lane_, db, stripe, key, gone);
-  }
+  if (origin().wakes) engine_.MarkReady(lane_, db, stripe, key, gone);
 }
 
 void EngineContext::Block(const BlockRequest& request) {
@@ -621,7 +618,7 @@ bool EngineContext::RandomKey(std::string* key) {
     bool found = false;
     if (entry != nullptr) {
       if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-        if (!engine_.paused(true, now_ms_)) {
+        if (engine_.MayRemoveExpired(now_ms_)) {
           ExpireKey(db_, *table, entry, keyspace.Hash(entry->key()));
         }
       } else {
@@ -650,7 +647,7 @@ uint64_t EngineContext::Scan(uint64_t cursor, int64_t count,
         order = table->Scan(order, static_cast<size_t>(left), [&](Entry* entry) {
           --left;
           if (entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
-            if (!engine_.paused(true, now_ms_)) expired.emplace_back(entry->key());
+            if (engine_.MayRemoveExpired(now_ms_)) expired.emplace_back(entry->key());
             return;
           }
           visit(entry->key(), entry->kind() == keyspace::Kind::kObject
@@ -733,7 +730,7 @@ int64_t EngineContext::Flush(int db, bool async) {
   if (db < 0 && engine_.host_ != nullptr && &lane_ != &engine_.house_lane()) {
     // As Flushall counts it.
     const bool wait = engine_.host_->FlushedAll(static_cast<uint64_t>(removed) + 1);
-    lane_.awaits_save = wait && !client_->has(kClientNeverBlocks);
+    lane_.awaits_save = wait && origin().blocks;
   }
   return removed;
 }
@@ -749,7 +746,7 @@ void EngineContext::SwapDb(int a, int b) {
 
 // What is in the log had room once.
 bool EngineContext::RoomFor(uint64_t bytes) const {
-  return (client_ != nullptr && client_->has(kClientReplay)) || engine_.RoomFor(bytes);
+  return origin().admitted || engine_.RoomFor(bytes);
 }
 
 bool EngineContext::SelectDb(int db) {

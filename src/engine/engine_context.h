@@ -27,6 +27,7 @@ class EngineContext final : public commands::Context {
   Lane& lane() { return lane_; }
   Client& client() { return *client_; }
   const Client& client() const { return *client_; }
+  const Origin& origin() const { return client_ != nullptr ? client_->origin : kFromServer; }
 
   // The context whose handler this thread runs now, or nullptr. For a crash report.
   static const EngineContext* Running() { return running_; }
@@ -111,9 +112,7 @@ class EngineContext final : public commands::Context {
   void Effect(commands::Args words) override;
   bool wants_effects() const override { return engine_.journal_.enabled(); }
   void NoEffect() override { verbatim_ = false; }
-  bool can_block() const override {
-    return client_ != nullptr && !client_->has(kClientInExec | kClientReplay | kClientNeverBlocks);
-  }
+  bool can_block() const override { return origin().blocks && !client_->has(kClientInExec); }
   void Block(const BlockRequest& request) override;
   std::optional<std::string_view> ready_key() const override { return ready_key_; }
   bool runs_again() const override { return waiter_ != nullptr; }

@@ -25,7 +25,7 @@ class Replay {
       : engine_(*engine), lane_(engine->house_lane()), options_(options), path_(path), base_(base) {
     client_.id = engine_.NewClientId();
     client_.lane = lane_.index;
-    client_.set(kClientReplay);
+    client_.origin = kFromLog;
     client_.rate_exempt = true;
   }
   ~Replay() { engine_.RemoveClient(lane_, client_); }

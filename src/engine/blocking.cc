@@ -211,7 +211,7 @@ void Engine::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
   if (line == nullptr) return;
   size_t at = line->After(order);
   while (line != nullptr && at < line->waiters.size()) {
-    const commands::Value value = lane.serving->Glance(key.db, key.key);
+    const commands::Value value = Glance(keyspace_, lane.now_ms, key.db, key.key);
     if (!value && line->on_deletion == 0) return;
     const WaiterPtr waiter = line->waiters[at];
     if (!waiter->Wants(value) && waiter->waiting()) {
@@ -258,12 +258,16 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
   stand_in.db = waiter.db;
   stand_in.resp = waiter.resp;
   stand_in.flags = waiter.flags;
-  EngineContext& context = *lane.serving;
   const uint64_t start = base::Ticks();
-  context.Begin(stand_in, *waiter.command, waiter.args, {});
-  context.BeginServing(&waiter, key.has_value() ? std::optional(key->name) : std::nullopt);
-  Handle(context, stand_in, *waiter.command);
-  if (context.blocked()) {
+  const Work work{.client = &stand_in,
+                  .command = waiter.command,
+                  .args = waiter.args,
+                  .waiter = &waiter,
+                  .ready_key = key.has_value() ? std::optional(key->name) : std::nullopt};
+  Invocation invocation(lane, work);
+  EngineContext context(invocation);
+  Handle(invocation, context);
+  if (invocation.blocked()) {
     stand_in.out.Consume(stand_in.out.pending());
     const Waiter::Taken put = waiter.PutBack();
     if (put != Waiter::Taken::kBusy) return put;
@@ -297,7 +301,7 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
 // One key after the other. REQUIRES: all its keys are locked.
 Waiter::Taken Engine::ServeAnyKey(Lane& lane, Waiter& waiter) {
   for (const Waiter::Key& key : waiter.keys) {
-    if (!waiter.Wants(lane.serving->Glance(waiter.db, key.name))) continue;
+    if (!waiter.Wants(Glance(keyspace_, lane.now_ms, waiter.db, key.name))) continue;
     if (Serve(lane, waiter, key) == Waiter::Taken::kGone) return Waiter::Taken::kGone;
   }
   return Waiter::Taken::kYes;

@@ -52,8 +52,6 @@ Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
       locks(&engine_in->keyspace(), &engine_in->journal(), lane_index, &timer),
       stats(command_count),
       rng(base::SecureRandom64()) {
-  context = std::make_unique<EngineContext>(this);
-  serving = std::make_unique<EngineContext>(this);
   stand_in = std::make_unique<Client>();
   candidates.reserve(kCandidates + 1);  // eviction is not to take memory
 }
@@ -357,22 +355,24 @@ bool Engine::RunOne(Lane& lane, Request& request) {
   } else {
     if (lock == LockClass::kAll) set.AddAll();
   }
-  EngineContext& context = *lane.context;
-  if (command->has(commands::kWrite)) context.PrebuildLarge(request.args);
+  LargeArguments large;  // freed when the locks are given back
+  if (command->has(commands::kWrite)) large.Copy(request.args);
   const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
   if (!nested && !lane.locks.Lock(set)) {
-    context.DropPrebuilt();
     lane.stats.parked.Add();
     Wait(lane, client, kClientParked);
     return false;
   }
   if (lane.exclusive() && !nested && ChangedMeanwhile(lane, client, *command)) {
     lane.locks.Unlock(set);
-    context.DropPrebuilt();
     return false;
   }
   const uint64_t wrote = client.wrote;
-  Call(lane, client, *command, request.args, hashes);
+  const bool answered = Call(lane, {.client = &client,
+                                    .command = command,
+                                    .args = request.args,
+                                    .hashes = hashes,
+                                    .large = &large});
   ServeReady(lane);
   if (lock == LockClass::kKeys) {
     const std::span<const uint64_t> keys = command->simple_keys ? hashes : lane.key_hashes;
@@ -381,10 +381,9 @@ bool Engine::RunOne(Lane& lane, Request& request) {
     NoteTold(lane, client, {}, wrote);
   }
   if (!nested) lane.locks.Unlock(set);
-  context.DropPrebuilt();
   if (!lane.retries.empty()) [[unlikely]]
     RunRetries(lane);
-  if (!context.blocked()) FinishReply(client, mark);
+  if (answered) FinishReply(client, mark);
   if (lane.awaits_save) [[unlikely]]
     HoldForSave(lane, client, mark);
   return true;
@@ -392,11 +391,13 @@ bool Engine::RunOne(Lane& lane, Request& request) {
 
 // The heap being full is no end of the server: the command gets an error, what it had taken goes
 // back, and others go on.
-void Engine::Handle(EngineContext& context, Client& client, const Command& command) {
+void Engine::Handle(Invocation& invocation, commands::Context& context) {
+  Client& client = invocation.client();
+  const Command& command = *invocation.work().command;
   const size_t mark = client.out.Mark();
   try {
-    context.Run(*command.spec);
-    context.End();
+    invocation.Run(command.spec->handler, context);
+    invocation.End();
     return;
   } catch (const std::bad_alloc&) {
     if (client.origin.admitted) throw;  // what was logged is not passed over
@@ -405,7 +406,7 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
   }
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);
-  context.Abandon();
+  invocation.Abandon();
   if (command.has(commands::kWrite) && host_ != nullptr) host_->OutOfMemory();
 }
 
@@ -457,20 +458,22 @@ void Engine::TrackChanges(bool on) {
   }
 }
 
-void Engine::CallHandler(Lane& lane, Client& client, const Command& command, commands::Args args,
-                         std::span<const uint64_t> hashes) {
-  EngineContext& context = *lane.context;
-  context.Begin(client, command, args, hashes);
-  Handle(context, client, command);
+bool Engine::CallHandler(Lane& lane, const Work& work) {
+  Client& client = *work.client;
+  const Command& command = *work.command;
+  Invocation invocation(lane, work);
+  EngineContext context(invocation);
+  Handle(invocation, context);
   if (monitors_.load(std::memory_order_relaxed) > 0 &&
       !command.has(commands::kSkipMonitor | commands::kAdmin)) [[unlikely]] {
-    FeedMonitors(lane, client, context.shown_args());
+    FeedMonitors(client, invocation.shown_args(),
+                 invocation.outermost() ? nullptr : &invocation.effects());
   }
   client.last_command = &command;
   ++client.commands;
-  if (context.blocked()) [[unlikely]] {  // counted when it is answered
+  if (invocation.blocked()) [[unlikely]] {  // counted when it is answered
     lane.timer.Restart();
-    return;
+    return false;
   }
   lane.stats.commands.Add();
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
@@ -484,7 +487,8 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
     lane.stats.error_replies.Add();
     errors_.Add(context.reply().error_code());
   }
-  if (MayBeSlow(nanos)) NoteSlow(client, command, context.shown_args(), nanos);
+  if (MayBeSlow(nanos)) NoteSlow(client, command, invocation.shown_args(), nanos);
+  return true;
 }
 
 // Below a tenth of a millisecond only a very low slow log threshold can want it.
@@ -614,7 +618,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
   const auto reject = [&](std::string_view error) {
     Reject(lane, client, command, error);
     // Monitors have seen its MULTI.
-    if (command->is(commands::kRunsQueue)) FeedMonitors(lane, client, request.args);
+    if (command->is(commands::kRunsQueue)) FeedMonitors(client, request.args);
     return Admission::kAnswered;
   };
   if (!command->ArityOk(request.args.size())) {
@@ -684,7 +688,7 @@ Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& reque
 
 // ---- monitors ----
 
-void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
+void Engine::FeedMonitors(Client& client, commands::Args args, EffectGroup* group) {
   if (monitors_.load(std::memory_order_relaxed) == 0) return;
   const int64_t now = clock_->WallMicros();
   std::string line =
@@ -697,8 +701,8 @@ void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
   line += "\r\n";
   auto message = std::make_shared<Message>();
   message->resp2 = std::move(line);
-  if (lane.context->in_group()) {
-    lane.context->effects().TellMonitors(std::move(message));
+  if (group != nullptr) {
+    group->TellMonitors(std::move(message));
   } else {
     PostToMonitors(message, client.wrote);
   }
@@ -964,8 +968,8 @@ void Engine::DropIfEmpty(int db, size_t stripe) {
 bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
   if (!guard.locked()) return false;
-  EngineContext& context = *lane.context;
-  context.BeginUpkeep();
+  Invocation invocation(lane);
+  Keys keys(invocation);
   const bool expire =
       active_expire_.load(std::memory_order_relaxed) && MayRemoveExpired(lane.now_ms) && !loading();
   bool more = false;
@@ -978,10 +982,10 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
       const size_t looked = table->Expire(
           lane.now_ms, budget,
           [&](keyspace::Entry* entry) {
-            context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
+            keys.Expire(db, *table, entry, keyspace_.Hash(entry->key()));
           },
           [&](keyspace::Entry* entry) {
-            context.ExpireParts(db, *table, entry, keyspace_.Hash(entry->key()), budget);
+            keys.ExpireParts(db, *table, entry, keyspace_.Hash(entry->key()), budget);
           });
       if (looked >= budget) {
         lane.stats.expire_cycles_capped.Add();
@@ -995,7 +999,7 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     more = more || moved > 0;
     DropIfEmpty(db, stripe);
   }
-  context.EndUpkeep();
+  invocation.End();
   ServeReady(lane);
   return more;
 }

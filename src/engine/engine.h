@@ -24,6 +24,7 @@
 #include "engine/background.h"
 #include "engine/blocking.h"
 #include "engine/client.h"
+#include "engine/effects.h"
 #include "engine/function_libraries.h"
 #include "engine/limiter.h"
 #include "engine/locks.h"
@@ -39,7 +40,8 @@
 namespace sava::engine {
 
 class Engine;
-class EngineContext;
+class Invocation;
+struct Work;
 
 // One command of a batch.
 struct Request {
@@ -71,9 +73,8 @@ struct Lane {
   Counter buffer_bytes;  // of its clients' input and output
   Mailbox mailbox;
   base::Rng rng;
-  std::unique_ptr<EngineContext> context;
-  std::unique_ptr<EngineContext> serving;  // for commands of waiting clients
-  std::unique_ptr<Client> stand_in;        // for those clients: they belong to their own threads
+  EffectGroup effects;               // of the outermost invocation that runs here now
+  std::unique_ptr<Client> stand_in;  // for waiting clients that are served: they belong elsewhere
   std::unordered_map<uint64_t, Client*> clients;  // connected here
   std::vector<Client*> to_flush;                  // got output outside their own turn
   std::vector<Client*> waiting;                   // blocked (but not for keys), paused or parked
@@ -311,6 +312,8 @@ class Engine {
 
  private:
   friend class EngineContext;
+  friend class Invocation;
+  friend class Keys;
 
   enum class Admission : uint8_t { kRun, kAnswered, kWait };
 
@@ -354,10 +357,9 @@ class Engine {
   bool Charge(Lane& lane, const Request& request);
   bool WritesOwnBucket(const Client& client, const commands::Command& command, commands::Args args);
   void LoadBucket(Lane& lane, RateBucket& bucket);
-  void WriteBucket(Lane& lane, RateBucket& bucket);
+  void WriteBucket(Lane& lane, RateBucket& bucket, Invocation* outer);
   void WriteBuckets(Lane& lane);
-  void CallLimited(Lane& lane, Client& client, const commands::Command& command,
-                   commands::Args args, std::span<const uint64_t> hashes);
+  bool CallLimited(Lane& lane, const Work& work);
   void ReloadAll(Lane& lane, const Client& client);
   template <typename Visit>
   void ForEachBucketKey(const commands::Command& command, commands::Args args, const Visit& visit);
@@ -373,24 +375,21 @@ class Engine {
                       commands::Args args);
   bool WatchedKeysChanged(Lane& lane, Client& client);
   void ForgetWatches(Client& client);
-  // Runs a command whose locks are held.
-  void Call(Lane& lane, Client& client, const commands::Command& command, commands::Args args,
-            std::span<const uint64_t> hashes) {
-    if (limiter_.engaged()) [[unlikely]] {
-      CallLimited(lane, client, command, args, hashes);
-    } else {
-      CallHandler(lane, client, command, args, hashes);
-    }
+  // Runs a command whose locks are held; false when it has made its client wait.
+  bool Call(Lane& lane, const Work& work) {
+    if (limiter_.engaged()) [[unlikely]]
+      return CallLimited(lane, work);
+    return CallHandler(lane, work);
   }
-  void CallHandler(Lane& lane, Client& client, const commands::Command& command,
-                   commands::Args args, std::span<const uint64_t> hashes);
-  // Runs the handler of the command that `context` has begun, and ends it.
-  void Handle(EngineContext& context, Client& client, const commands::Command& command);
+  bool CallHandler(Lane& lane, const Work& work);
+  // Runs the command's handler, and ends the invocation.
+  void Handle(Invocation& invocation, commands::Context& context);
   void LimitOutput(Client& client) const;
   void NoteTold(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote);
   void FinishReply(Client& client, size_t mark);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
-  void FeedMonitors(Lane& lane, Client& client, commands::Args args);
+  // group: to which the line belongs; nullptr: it is posted at once.
+  void FeedMonitors(Client& client, commands::Args args, EffectGroup* group = nullptr);
   bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);

@@ -7,7 +7,7 @@
 
 #include "engine/aging.h"
 #include "engine/engine.h"
-#include "engine/engine_context.h"
+#include "engine/keys.h"
 
 namespace sava::engine {
 
@@ -69,10 +69,9 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 
 // Evicts the key that stands at the entry. REQUIRES: the stripe's lock.
 void Engine::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
-  EngineContext& context = *lane.context;
-  context.BeginUpkeep();
-  context.EvictKey(db, *keyspace_.table(db, stripe), entry, hash);
-  context.EndUpkeep();
+  Invocation invocation(lane);
+  Keys(invocation).Evict(db, *keyspace_.table(db, stripe), entry, hash);
+  invocation.End();
   ServeReady(lane);
   DropIfEmpty(db, stripe);
 }

@@ -4,7 +4,7 @@
 // inside that, never the other way round.
 #include <fmt/format.h>
 
-#include "engine/engine_context.h"
+#include "engine/keys.h"
 
 namespace sava::engine {
 
@@ -55,16 +55,24 @@ void Engine::LoadBucket(Lane& lane, RateBucket& bucket) {
   const StripeGuard guard(lane.locks, Keyspace::StripeOf(keyspace_.Hash(bucket.key())));
   std::string scratch;
   std::string_view text;
-  const commands::Value value = lane.context->Glance(0, bucket.key());
+  const commands::Value value = Glance(keyspace_, lane.now_ms, 0, bucket.key());
   bucket.Load(TextOf(value, &scratch, &text), lane.now_ms, false);
 }
 
 // REQUIRES: the key's lock.
-void Engine::WriteBucket(Lane& lane, RateBucket& bucket) {
+void Engine::WriteBucket(Lane& lane, RateBucket& bucket, Invocation* outer) {
   RateBucket::Text text;
   if (!bucket.TakeChange(lane.now_ms, &text)) return;
-  lane.context->WriteBack(bucket.key(), {text.bytes, text.size}, text.number,
-                          lane.now_ms + text.ttl_ms);
+  const std::string_view value(text.bytes, text.size);
+  const int64_t expire_at = lane.now_ms + text.ttl_ms;
+  Invocation invocation(lane, outer);
+  Keys(invocation).SetString(0, bucket.key(), value, expire_at, text.number);
+  lane.stats.dirty.Add();
+  char time[24];
+  const std::string_view words[] = {
+      "SET", bucket.key(), value, "PXAT", {time, base::FormatInt(expire_at, time)}};
+  invocation.Propagate(words, 0);
+  invocation.End();
 }
 
 void Engine::WriteBuckets(Lane& lane) {
@@ -72,7 +80,7 @@ void Engine::WriteBuckets(Lane& lane) {
   if (lane.rate_dirty.empty()) return;
   for (const std::shared_ptr<RateBucket>& bucket : lane.rate_dirty) {
     const StripeGuard guard(lane.locks, Keyspace::StripeOf(keyspace_.Hash(bucket->key())));
-    WriteBucket(lane, *bucket);
+    WriteBucket(lane, *bucket, nullptr);
     ServeReady(lane);
   }
   lane.rate_dirty.clear();
@@ -137,39 +145,42 @@ void Engine::ReloadAll(Lane& lane, const Client& client) {
       if (bucket->MarkDirty()) lane.rate_dirty.push_back(bucket);
       continue;
     }
-    const commands::Value value = lane.context->Glance(0, bucket->key());
+    const commands::Value value = Glance(keyspace_, lane.now_ms, 0, bucket->key());
     bucket->Load(TextOf(value, &scratch, &text), lane.now_ms, true);
   }
 }
 
-void Engine::CallLimited(Lane& lane, Client& client, const Command& command, commands::Args args,
-                         std::span<const uint64_t> hashes) {
+bool Engine::CallLimited(Lane& lane, const Work& work) {
+  const Command& command = *work.command;
   const bool writes = command.has(commands::kWrite);
   const bool whole = writes && lane.exclusive() && command.lock == commands::LockClass::kAll;
   if (whole) {
     // What the keys do not know yet would be lost when the buckets follow them.
-    for (const std::shared_ptr<RateBucket>& bucket : limiter_.All()) WriteBucket(lane, *bucket);
+    for (const std::shared_ptr<RateBucket>& bucket : limiter_.All()) {
+      WriteBucket(lane, *bucket, work.outer);
+    }
   }
   std::vector<Watched> watched;
   std::string scratch;
   std::string_view text;
-  ForEachBucketKey(command, args, [&](std::string_view key) {
+  ForEachBucketKey(command, work.args, [&](std::string_view key) {
     std::shared_ptr<RateBucket> bucket = limiter_.Find(key);
     if (bucket == nullptr) return;
-    WriteBucket(lane, *bucket);
+    WriteBucket(lane, *bucket, work.outer);
     if (!writes) return;
-    const commands::Value value = lane.context->Glance(0, key);
+    const commands::Value value = Glance(keyspace_, lane.now_ms, 0, key);
     const std::string_view* found = TextOf(value, &scratch, &text);
     watched.push_back({std::move(bucket), std::string(text), found != nullptr});
   });
-  CallHandler(lane, client, command, args, hashes);
+  const bool answered = CallHandler(lane, work);
   for (const Watched& item : watched) {
-    const commands::Value value = lane.context->Glance(0, item.bucket->key());
+    const commands::Value value = Glance(keyspace_, lane.now_ms, 0, item.bucket->key());
     const std::string_view* found = TextOf(value, &scratch, &text);
     const bool same = (found != nullptr) == item.existed && (!item.existed || text == item.before);
     if (!same) item.bucket->Load(found, lane.now_ms, true);
   }
-  if (whole) ReloadAll(lane, client);
+  if (whole) ReloadAll(lane, *work.client);
+  return answered;
 }
 
 }  // namespace sava::engine

@@ -27,7 +27,7 @@ void Engine::Queue(Client& client, const Command& command, commands::Args args) 
 bool Engine::WatchedKeysChanged(Lane& lane, Client& client) {
   if (client.watcher.dirty.load(std::memory_order_acquire)) return true;
   for (const WatchedKey& watched : client.watched) {
-    if (!lane.context->IsExpired(watched.db, watched.key)) continue;
+    if (!IsExpired(keyspace_, lane.now_ms, watched.db, watched.key)) continue;
     // Expired since it was watched, but not removed yet.
     bool was_expired = false;
     keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)))
@@ -79,7 +79,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     stats.calls.Add();
     stats.failed.Add();
     lane.stats.commands.Add();
-    FeedMonitors(lane, client, args);
+    FeedMonitors(client, args);
     return true;
   };
   if (!client.has(kClientMulti)) return refuse("ERR EXEC without MULTI");
@@ -106,18 +106,16 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
     set.Add(Keyspace::StripeOf(hash));
     lane.key_hashes.push_back(hash);
   }
-  EngineContext& context = *lane.context;
-  for (const auto& words : views) context.PrebuildLarge(words);
+  LargeArguments large;  // freed when the locks are given back
+  for (const auto& words : views) large.Copy(words);
   const bool any = !set.empty();
   if (!lane.locks.Lock(set)) {
-    context.DropPrebuilt();
     lane.stats.parked.Add();
     Wait(lane, client, kClientParked);
     return false;
   }
   if (lane.exclusive() && ChangedMeanwhile(lane, client, exec)) {
     lane.locks.Unlock(set);
-    context.DropPrebuilt();
     return false;
   }
   const bool changed = WatchedKeysChanged(lane, client);
@@ -132,18 +130,22 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   } else {
     reply.Array(static_cast<int64_t>(queue.size()));
     client.set(kClientInExec);
-    context.BeginGroup();
+    Invocation invocation(lane, {.client = &client, .command = &exec, .args = args});
     for (size_t i = 0; i < queue.size(); ++i) {
       // Nobody will read the answer.
       if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
-      Call(lane, client, *queue[i].command, views[i], {});
+      Call(lane, {.client = &client,
+                  .command = queue[i].command,
+                  .args = views[i],
+                  .large = &large,
+                  .outer = &invocation});
     }
     try {
-      context.EndGroup();
+      invocation.End();
     } catch (const std::bad_alloc&) {
       client.out.TruncateTo(mark);
       reply.Error(commands::errors::kNoMemory);
-      context.Abandon();
+      invocation.Abandon();
       if (host_ != nullptr) host_->OutOfMemory();
     }
     client.set(kClientInExec, false);
@@ -152,9 +154,8 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
   if (set.all()) lane.key_hashes.clear();
   if (any) NoteTold(lane, client, lane.key_hashes, wrote);
   if (any) lane.locks.Unlock(set);
-  context.DropPrebuilt();
   RunRetries(lane);
-  FeedMonitors(lane, client, args);
+  FeedMonitors(client, args);
   stats.calls.Add();
   lane.stats.commands.Add();
   client.last_command = &exec;
@@ -205,7 +206,8 @@ void Watch(Context& ctx) {
       if (known) continue;
       client.watched.push_back({client.db, std::string(key)});
       keyspace.stripe(Keyspace::StripeOf(keyspace.Hash(key)))
-          .watches.Add(client.db, key, &client.watcher, ec.IsExpired(client.db, key));
+          .watches.Add(client.db, key, &client.watcher,
+                       IsExpired(keyspace, ec.lane().now_ms, client.db, key));
     }
   }
   ctx.reply().Ok();

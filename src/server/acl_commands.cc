@@ -168,7 +168,7 @@ void Deluser(Context& ctx) {
 }
 
 void Setuser(Context& ctx) {
-  for (size_t i = 3; i < ctx.argc(); ++i) EngineContext::Of(ctx).Redact(i);
+  for (size_t i = 3; i < ctx.argc(); ++i) EngineContext::Of(ctx).invocation().Redact(i);
   ctx.Error(
       "ERR users cannot be made or changed: this server has only the user 'default', whose "
       "password is the setting requirepass");

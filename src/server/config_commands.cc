@@ -27,7 +27,7 @@ void Set(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
   for (size_t i = 2; i + 1 < ctx.argc(); i += 2) {
     const Setting* setting = FindSetting(ctx.arg(i));
-    if (setting != nullptr && setting->has(kSensitive)) ec.Redact(i + 1);
+    if (setting != nullptr && setting->has(kSensitive)) ec.invocation().Redact(i + 1);
   }
   const base::Status status =
       Server::Of(ctx).config().Set(ctx.args().subspan(2), ec.client().has(engine::kClientLocal));

@@ -45,7 +45,7 @@ bool Authenticate(Context& ctx, std::string_view user, std::string_view password
 void Auth(Context& ctx) {
   if (ctx.argc() > 3) return ctx.Error(commands::errors::kSyntax);
   EngineContext& ec = EngineContext::Of(ctx);
-  for (size_t i = 1; i < ctx.argc(); ++i) ec.Redact(i);
+  for (size_t i = 1; i < ctx.argc(); ++i) ec.invocation().Redact(i);
   if (ctx.argc() == 2 && ec.engine().settings().requirepass.empty()) {
     return ctx.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
@@ -75,8 +75,8 @@ bool ParseHello(Context& ctx, HelloOptions* options) {
     const size_t more = ctx.argc() - i - 1;
     if (ctx.ArgIs(i, "AUTH") && more >= 2) {
       options->user_arg = i + 1;
-      EngineContext::Of(ctx).Redact(i + 1);
-      EngineContext::Of(ctx).Redact(i + 2);
+      EngineContext::Of(ctx).invocation().Redact(i + 1);
+      EngineContext::Of(ctx).invocation().Redact(i + 2);
       i += 2;
     } else if (ctx.ArgIs(i, "SETNAME") && more >= 1) {
       options->name_arg = ++i;

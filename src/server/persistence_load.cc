@@ -334,7 +334,8 @@ void Persistence::Load() {
 
 // REQUIRES: the gate is closed.
 void Persistence::EmptyAll() {
-  engine_.house_lane().context->Flush(-1, false);
+  engine::Invocation work(engine_.house_lane());
+  engine::EngineContext(work).Flush(-1, false);
   engine_.libraries().Clear();
 }
 

@@ -182,7 +182,7 @@ class FakeContext final : public Context {
 
   int database_count() const override { return kDatabases; }
 
-  Value FindIn(int db, std::string_view key, Access access) override {
+  Value FindIn(int db, std::string_view key, Access access) {
     Database& database = databases_[static_cast<size_t>(db)];
     auto found = database.find(key);
     if (found != database.end() && Expired(found->second)) {
@@ -291,10 +291,6 @@ class FakeContext final : public Context {
 
   void Changed(int64_t changes = 1) override { changes_ += changes; }
 
-  void Notify(NotifyClass cls, std::string_view event, std::string_view key) override {
-    NotifyIn(db_, cls, event, key);
-  }
-
   void NotifyIn(int db, NotifyClass cls, std::string_view event, std::string_view key) override {
     events_.push_back({db, cls, std::string(event), std::string(key)});
   }
@@ -313,7 +309,6 @@ class FakeContext final : public Context {
 
   int64_t max_string_size() const override { return max_string_size_; }
   bool shares_numbers() const override { return !lfu_; }
-  bool lazy_user_del() const override { return false; }
   bool lazy_user_flush() const override { return false; }
   uint64_t Random() override {
     return random_ = random_ * 6364136223846793005U + 1442695040888963407U;

@@ -315,10 +315,9 @@ const Command* CommandTable::FindFullName(std::string_view name) const {
 bool KeyIndexes(const Command& command, Args args, std::vector<int>* indexes) {
   indexes->clear();
   const CommandSpec& spec = *command.spec;
-  const int argc = static_cast<int>(args.size());
   if (command.simple_keys) {
-    const int last = command.last_key < 0 ? argc + command.last_key : command.last_key;
-    return AppendRange(command.first_key, last, command.key_step, argc, indexes);
+    return command.ForEachSimpleKey(
+        args.size(), [indexes](size_t index) { indexes->push_back(static_cast<int>(index)); });
   }
   if (spec.find_keys != nullptr) return spec.find_keys(args, indexes);
   for (const KeySpec& key : Specs(spec)) {

@@ -87,7 +87,7 @@ void EffectGroup::Post(Engine& engine, Lane& lane, Client* client) {
   const uint64_t ticket = client == nullptr ? 0 : std::max(client->wrote, client->saw);
   for (const Notice& notice : notices_) {
     if (notice.line != nullptr) {
-      engine.PostToMonitors(notice.line, ticket);
+      engine.observer().PostToMonitors(notice.line, ticket);
     } else if (!notice.heard_by) {
       engine.pubsub().Publish(notice.channel, notice.text, notice.shard, ticket);
     } else {

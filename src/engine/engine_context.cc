@@ -87,7 +87,7 @@ const types::CollectionLimits& EngineContext::collection_limits() const {
 void EngineContext::Warn(const std::string& text) { spdlog::warn("{}", text); }
 
 bool EngineContext::skips_checksums() const {
-  return engine_.skip_checksums().load(std::memory_order_relaxed);
+  return engine_.switches().skip_checksums.load(std::memory_order_relaxed);
 }
 
 bool EngineContext::shares_numbers() const {

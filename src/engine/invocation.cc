@@ -82,14 +82,14 @@ void Invocation::Abandon() {
 void Invocation::Block(const commands::Context::BlockRequest& request) {
   blocked_ = true;
   if (work_.waiter == nullptr) {
-    engine_.Block(lane_, client(), *work_.command, work_.args, request);
+    engine_.waiting().Block(lane_, client(), *work_.command, work_.args, request);
     return;
   }
   // It keeps its place and its deadline.
   Waiter& waiter = *work_.waiter;
   const int64_t before = waiter.wake_at_ms.exchange(request.wake_at_ms);
   if (request.wake_at_ms != 0 && (before == 0 || request.wake_at_ms < before)) {
-    engine_.PostTo(lane_, waiter, Mail::Kind::kAlarm, nullptr);
+    engine_.waiting().Rewind(lane_, waiter);
   }
 }
 

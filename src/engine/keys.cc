@@ -29,9 +29,7 @@ uint64_t Keys::HashOf(std::string_view key) {
   const Work& work = invocation_.work();
   if (work.command != nullptr && work.command->simple_keys) {
     for (size_t n = next_hash_; n < work.hashes.size() && n < next_hash_ + 2; ++n) {
-      const size_t index = static_cast<size_t>(work.command->first_key) +
-                           n * static_cast<size_t>(work.command->key_step);
-      if (work.args[index].data() == key.data()) {
+      if (work.args[work.command->SimpleKey(n)].data() == key.data()) {
         next_hash_ = n;
         return work.hashes[n];
       }
@@ -66,7 +64,7 @@ Value Keys::Find(int db, std::string_view key, Access access) {
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
   if (entry != nullptr && Expired(*entry)) {
-    if (access == Access::kWrite || engine_.MayRemoveExpired(invocation_.now_ms())) {
+    if (access == Access::kWrite || engine_.admission().MayRemoveExpired(invocation_.now_ms())) {
       Expire(db, *at.table, entry, at.hash);
     }
     entry = nullptr;
@@ -157,22 +155,23 @@ void Keys::Discard(const Displaced& displaced) {
       engine_.snapshot().TakeObject(displaced.object)) {
     return;  // a value is an object or a blob
   }
-  if (displaced.object != nullptr) engine_.NoteFreed(*displaced.object);
-  if (displaced.blob != nullptr || displaced.object != nullptr) lane_.garbage.push_back(displaced);
+  if (displaced.object != nullptr) engine_.memory().NoteFreed(*displaced.object);
+  if (displaced.blob != nullptr || displaced.object != nullptr)
+    lane_.memory.garbage.push_back(displaced);
 }
 
 void Keys::NoteChange(int db, size_t stripe, std::string_view key) {
   keyspace::WatchMap& watches = engine_.keyspace().stripe(stripe).watches;
   if (!watches.empty()) watches.Touch(db, key);
-  if (engine_.waits().any() && invocation_.origin().wakes) [[unlikely]]
-    engine_.MarkReady(lane_, db, stripe, key, false);
+  if (engine_.waiting().any() && invocation_.origin().wakes) [[unlikely]]
+    engine_.waiting().MarkReady(lane_, db, stripe, key, false);
 }
 
 void Keys::NoteGone(int db, size_t stripe, std::string_view key, bool expired) {
   keyspace::WatchMap& watches = engine_.keyspace().stripe(stripe).watches;
   if (!watches.empty()) watches.Touch(db, key, expired);
-  if (engine_.waits().any() && invocation_.origin().wakes) [[unlikely]]
-    engine_.MarkReady(lane_, db, stripe, key, true);
+  if (engine_.waiting().any() && invocation_.origin().wakes) [[unlikely]]
+    engine_.waiting().MarkReady(lane_, db, stripe, key, true);
 }
 
 // ---- changing ----

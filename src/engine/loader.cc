@@ -80,7 +80,7 @@ base::Status Replay::Run() {
     requests_.push_back(request);
   }
   engine_.BeginBatch(lane_);
-  lane_.limited = false;  // what is in the log was accepted once
+  lane_.memory.limited = false;  // what is in the log was accepted once
   engine_.Prepare(lane_, requests_);
   PrefetchPlaces();
   base::Status status = RunPrepared();
@@ -101,7 +101,7 @@ void Replay::ReplayFunction(const journal::AofCommand& command) {
 
 // Most keys of a log are new.
 void Replay::PrefetchPlaces() {
-  for (const uint64_t hash : lane_.hashes) {
+  for (const uint64_t hash : lane_.batch.hashes) {
     const keyspace::Table* table =
         engine_.keyspace().table(client_.db, keyspace::Keyspace::StripeOf(hash));
     if (table != nullptr) table->PrefetchPlace(hash);
@@ -144,7 +144,7 @@ void Replay::RunOne(Request& request) {
     engine_.RunBatch(lane_, {&request, 1});
     if (request.outcome == Request::Outcome::kDone) return;
     engine_.ResumeWaiting(lane_);  // a stripe was busy for long
-    lane_.resumed.clear();
+    lane_.waits.TakeResumed();
   }
 }
 

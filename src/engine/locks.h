@@ -74,11 +74,13 @@ class LockSet {
 
 class Locks {
  public:
-  Locks(keyspace::Keyspace* keyspace, const journal::Journal* journal, size_t lane,
-        CommandTimer* timer)
-      : keyspace_(*keyspace), journal_(*journal), lane_(lane), timer_(*timer) {}
+  Locks(keyspace::Keyspace* keyspace, const journal::Journal* journal, size_t lane)
+      : keyspace_(*keyspace), journal_(*journal), lane_(lane) {}
   Locks(const Locks&) = delete;
   Locks& operator=(const Locks&) = delete;
+
+  // Waiting for a lock is not counted as a command's time.
+  CommandTimer& timer() { return timer_; }
 
   // ---- the gate ----
   // A round of the loop is spent inside; batches outside of rounds pass for themselves.
@@ -138,7 +140,7 @@ class Locks {
   keyspace::Keyspace& keyspace_;
   const journal::Journal& journal_;
   const size_t lane_;
-  CommandTimer& timer_;
+  CommandTimer timer_;
   int held_ = -1;
   bool inside_ = false;    // of the gate
   bool in_round_ = false;  // and stays there between batches

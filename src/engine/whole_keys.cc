@@ -23,7 +23,7 @@ class EngineContext::Visit {
   void Finish() {
     if (context_.lane_.exclusive()) return;
     context_.invocation_.Commit();
-    context_.engine_.ServeReady(context_.lane_);
+    context_.engine_.waiting().ServeReady(context_.lane_);
   }
 
  private:
@@ -50,7 +50,7 @@ bool EngineContext::RandomKey(std::string* key) {
     bool found = false;
     if (entry != nullptr) {
       if (keys_.Expired(*entry)) {
-        if (engine_.MayRemoveExpired(now_ms_)) {
+        if (engine_.admission().MayRemoveExpired(now_ms_)) {
           keys_.Expire(db_, *table, entry, keyspace.Hash(entry->key()));
         }
       } else {
@@ -76,7 +76,7 @@ bool EngineContext::ScanStripe(
   *order = table->Scan(*order, static_cast<size_t>(*left), [&](Entry* entry) {
     --*left;
     if (keys_.Expired(*entry)) {
-      if (engine_.MayRemoveExpired(now_ms_)) expired.emplace_back(entry->key());
+      if (engine_.admission().MayRemoveExpired(now_ms_)) expired.emplace_back(entry->key());
       return;
     }
     visit(entry->key(), entry->kind() == keyspace::Kind::kObject ? entry->object()->type().name
@@ -149,7 +149,7 @@ int64_t EngineContext::Flush(int db, bool async) {
   for (int i = db < 0 ? 0 : db; i < (db < 0 ? keyspace.databases() : db + 1); ++i) {
     const auto size = static_cast<int64_t>(keyspace.Size(i));
     TouchAllWatched(i, -1);
-    if (&lane_ != &engine_.house_lane()) engine_.MarkAllReady(lane_, i, true);
+    if (&lane_ != &engine_.house_lane()) engine_.waiting().MarkAllReady(lane_, i, true);
     auto detached = keyspace.Detach(i);
     if (i == 0) keyspace.MakeTables(i, now_ms_);
     if (engine_.snapshot().active()) {
@@ -165,7 +165,7 @@ int64_t EngineContext::Flush(int db, bool async) {
   if (db < 0 && engine_.host() != nullptr && &lane_ != &engine_.house_lane()) {
     // As Flushall counts it.
     const bool wait = engine_.host()->FlushedAll(static_cast<uint64_t>(removed) + 1);
-    lane_.awaits_save = wait && invocation_.origin().blocks;
+    lane_.batch.awaits_save = wait && invocation_.origin().blocks;
   }
   return removed;
 }
@@ -175,13 +175,13 @@ void EngineContext::SwapDb(int a, int b) {
   TouchAllWatched(a, b);
   TouchAllWatched(b, a);
   engine_.keyspace().Swap(a, b);
-  engine_.MarkAllReady(lane_, a, false);
-  engine_.MarkAllReady(lane_, b, false);
+  engine_.waiting().MarkAllReady(lane_, a, false);
+  engine_.waiting().MarkAllReady(lane_, b, false);
 }
 
 // What is in the log had room once.
 bool EngineContext::RoomFor(uint64_t bytes) const {
-  return invocation_.origin().admitted || engine_.RoomFor(bytes);
+  return invocation_.origin().admitted || engine_.memory().RoomFor(bytes);
 }
 
 bool EngineContext::SelectDb(int db) {

@@ -169,10 +169,7 @@ void Wait(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
   engine::Client& client = ec.client();
   if (replicas <= 0 || client.has(engine::kClientInExec)) return ctx.reply().Int(0);
-  client.set(engine::kClientBlocked);
-  client.block_deadline_ms = until;
-  client.on_timeout = AnswerNoReplicas;
-  ec.lane().waiting.push_back(&client);
+  ec.lane().waits.AwaitAnswer(client, until, AnswerNoReplicas);
 }
 
 constexpr uint32_t kHandshake =

@@ -40,11 +40,7 @@ engine::Client& BlockForReply(commands::Context& ctx, int64_t until,
                               void (*on_timeout)(engine::Client&)) {
   engine::EngineContext& ec = engine::EngineContext::Of(ctx);
   engine::Client& client = ec.client();
-  client.set(engine::kClientBlocked);
-  client.block_deadline_ms = until;
-  client.on_timeout = on_timeout;
-  ++client.block_token;
-  ec.lane().waiting.push_back(&client);
+  ec.lane().waits.AwaitAnswer(client, until, on_timeout);
   return client;
 }
 

@@ -65,7 +65,7 @@ void MemorySection(Writer& out) {
   Bytes(out, "maxmemory", settings.maxmemory);
   out.Field("maxmemory_policy", out.Setting("maxmemory-policy"));
   Overheads(out, memory);
-  out.Field("mem_not_counted_for_evict", out.engine.log_memory());
+  out.Field("mem_not_counted_for_evict", out.engine.memory().log_bytes());
   out.Fields({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"},
              "0");
   out.Field("mem_clients_normal", ConnectionBytes(out));

@@ -148,7 +148,7 @@ void CommandstatsSection(Writer& out) {
 }
 
 void ErrorstatsSection(Writer& out) {
-  for (const auto& [code, count] : out.engine.errors().All()) {
+  for (const auto& [code, count] : out.engine.observer().errors().All()) {
     out.Line("errorstat_{}:count={}", code, count);
   }
 }

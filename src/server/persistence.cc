@@ -15,7 +15,7 @@
 
 #include "base/alternate_stack.h"
 #include "base/version.h"
-#include "engine/aging.h"
+#include "engine/cut_options.h"
 
 namespace sava::server {
 
@@ -33,22 +33,6 @@ constexpr int kSavingNice = 5;
 constexpr int64_t kShortPatienceMs = 1000;
 constexpr int64_t kRewriteLongestPause = 3600;
 
-journal::Snapshot::Options SnapshotOptions(const engine::Settings& settings, int64_t now_ms,
-                                           bool for_log) {
-  using engine::MaxmemoryPolicy;
-  using Ages = journal::Snapshot::Options::Ages;
-  journal::Snapshot::Options options;
-  options.abort_on_flush = !for_log;
-  const MaxmemoryPolicy policy = settings.maxmemory_policy;
-  if (engine::UsesLfu(policy)) {
-    options.ages = Ages::kFrequency;
-  } else if (policy == MaxmemoryPolicy::kAllkeysLru || policy == MaxmemoryPolicy::kVolatileLru) {
-    options.ages = Ages::kIdle;
-  }
-  options.lru_clock = engine::LruClock(now_ms);
-  return options;
-}
-
 }  // namespace
 
 Persistence::Persistence(engine::Engine* engine) : engine_(*engine) {
@@ -61,7 +45,7 @@ void Persistence::Start(std::function<void()> loaded) {
   loaded_ = std::move(loaded);
   load_start_ms_ = engine_.clock().WallMillis();
   loading_.store(true);
-  engine_.set_loading(true);
+  engine_.admission().set_loading(true);
   const engine::Settings& settings = engine_.settings();
   appendonly_ = settings.appendonly;
   dir_ = settings.dir;
@@ -99,7 +83,7 @@ void Persistence::Run() {
   if (good) {
     std::lock_guard lock(mutex_);
     figures_.activity = Activity::kNone;
-    engine_.set_loading(false);
+    engine_.admission().set_loading(false);
     loading_.store(false, std::memory_order_release);
   }
   loaded_();
@@ -336,7 +320,7 @@ Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
     cut.settings = engine_.settings();
-    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log, data_set_};
+    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.memory().Used(), for_log, data_set_};
     cut.commands = for_log && !cut.settings.aof_use_rdb_preamble;
   });
   return cut;
@@ -347,10 +331,10 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   const int64_t now_ms = engine_.clock().WallMillis();
   cut.settings = engine_.settings();
   cut.dirty = engine_.Dirty();
-  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log, data_set_};
+  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.memory().Used(), for_log, data_set_};
   cut.commands = commands;
   flushed_.store(false);
-  journal::Snapshot::Options options = SnapshotOptions(cut.settings, now_ms, for_log);
+  journal::Snapshot::Options options = engine::CutOptions(cut.settings, now_ms, !for_log);
   options.self_contained = commands;
   options.key_delay_us = cut.settings.rdb_key_save_delay;
   engine_.snapshot().Begin(options);

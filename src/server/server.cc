@@ -284,9 +284,9 @@ base::Status Server::Open() {
   // What there is one of for all hashes is not to be counted as that of the first.
   types::SharedTexts::FieldNames();
   types::SharedTexts::FieldValues();
-  engine_->set_memory_ceiling(MemoryCeiling());
+  engine_->memory().set_ceiling(MemoryCeiling());
   Tick();
-  startup_memory_ = engine_->UsedMemory();
+  startup_memory_ = engine_->memory().Used();
   return {};
 }
 
@@ -367,10 +367,10 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   hurried_.store((request.flags & engine::kShutdownNow) != 0);
   shutting_down_.store(true);
   loops_->Drain();
-  const int64_t paused_until = engine_->pause_until();
-  const bool paused_writes = engine_->pause_writes_only();
+  const int64_t paused_until = engine_->admission().pause_until();
+  const bool paused_writes = engine_->admission().pause_writes_only();
   ending_.store(true);
-  engine_->Pause(INT64_MAX, true);
+  engine_->admission().Pause(INT64_MAX, true);
   base::Status status;
   if (!aborted_.load()) {
     status = persistence_->Prepare({(request.flags & engine::kShutdownSave) != 0,
@@ -385,8 +385,8 @@ bool Server::Shutdown(const ShutdownRequest& request) {
     return true;
   }
   ending_.store(false);
-  engine_->Unpause();
-  if (paused_until != 0) engine_->Pause(paused_until, paused_writes);
+  engine_->admission().Unpause();
+  if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
   persistence_->RunAlone([this] { loops_->EndDrain(); });
   shutting_down_.store(false);
   persistence_->GoOn();
@@ -465,7 +465,7 @@ MemoryFigures Server::Memory() {
   figures.active = allocator.active;
   figures.resident = allocator.resident;
   AccountMemory(allocator);
-  figures.used = engine_->UsedMemory();
+  figures.used = engine_->memory().Used();
   figures.dataset = std::min(engine_->keyspace().UsedBytes(), figures.used);
   figures.overhead = figures.used - figures.dataset;
   figures.startup = startup_memory_;
@@ -485,9 +485,9 @@ void Server::AccountMemory(const AllocatorFigures& allocator) {
   const journal::AofLog* const log = persistence_->log();
   // The allocator of a sanitizer does not say: then buffers are all that is known.
   const int64_t other = allocated == 0
-                            ? engine_->BufferBytes()
+                            ? engine_->memory().BufferBytes()
                             : static_cast<int64_t>(allocated) - static_cast<int64_t>(held);
-  engine_->set_other_memory(other, log == nullptr ? 0 : log->buffered());
+  engine_->memory().SetOther(other, log == nullptr ? 0 : log->buffered());
 }
 
 void Server::PurgeMemory() {
@@ -506,7 +506,7 @@ void Server::Tick() {
     }
   }
   AccountMemory(ReadAllocator());
-  const size_t used = engine_->UsedMemory();
+  const size_t used = engine_->memory().Used();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
 
   RateSample sample;
@@ -587,7 +587,7 @@ void Server::ResetStats() {
       if (engine::Histogram* histogram = command.histogram.load()) histogram->Reset();
     }
   }
-  engine_->errors().Reset();
+  engine_->observer().errors().Reset();
   engine_->background().ResetDone();
 }
 

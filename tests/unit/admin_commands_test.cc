@@ -280,9 +280,9 @@ TEST(Monitor, CountsItselfOnce) {
   Caller caller(admin);
   EXPECT_EQ(caller.Run({"MONITOR"}), "+OK\r\n");
   EXPECT_EQ(caller.Run({"MONITOR"}), "");
-  EXPECT_EQ(admin.server.engine().monitors().load(), 1);
+  EXPECT_EQ(admin.server.engine().observer().monitors().load(), 1);
   caller.Run({"RESET"});
-  EXPECT_EQ(admin.server.engine().monitors().load(), 0);
+  EXPECT_EQ(admin.server.engine().observer().monitors().load(), 0);
 }
 
 }  // namespace

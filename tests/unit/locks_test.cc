@@ -10,9 +10,8 @@ namespace {
 struct World {
   keyspace::Keyspace keyspace{2, 1, 1};
   journal::Journal journal{2};
-  CommandTimer timer;
-  Locks a{&keyspace, &journal, 0, &timer};
-  Locks b{&keyspace, &journal, 1, &timer};
+  Locks a{&keyspace, &journal, 0};
+  Locks b{&keyspace, &journal, 1};
 
   bool Free(size_t stripe) {
     keyspace::StripeLock& lock = keyspace.stripe(stripe).lock;

@@ -60,7 +60,7 @@ class Invocation {
         engine_(*lane.engine),
         work_(work),
         origin_(work.client != nullptr ? work.client->origin : kFromServer),
-        effects_(work.outer != nullptr ? work.outer->effects_ : lane.effects),
+        effects_(work.outer != nullptr ? work.outer->effects_ : lane.batch.effects),
         db_(work.client != nullptr ? work.client->db : 0),
         now_ms_(lane.now_ms) {}
   // The server's own work.

@@ -46,6 +46,7 @@ struct BatchState {
   std::vector<uint64_t> key_hashes;                 // of the commands added last (Runner::AddKeys)
   std::string_view last_name;                       // of the last command looked up
   const commands::Command* last_command = nullptr;  // and the command
+  EffectGroup effects;                              // of the outermost invocation that runs
   bool journal_full = false;  // writers are to wait until the log has caught up
   bool awaits_save = false;   // the command under way is answered when a snapshot is saved
 };
@@ -99,7 +100,6 @@ struct Lane {
   int64_t now_ms = 0;                             // at the beginning of the batch
   uint32_t lru_clock = 0;
   BatchState batch;
-  EffectGroup effects;  // of the outermost invocation that runs here now
   WaitQueue waits;
   LaneMemory memory;
   LaneUpkeep upkeep;

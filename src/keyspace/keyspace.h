@@ -77,7 +77,7 @@ struct alignas(64) Stripe {
 
   StripeLock lock;
   uint64_t seen = 0;  // guarded by lock: the last ticket of who held it
-  // What clients have changed here has lower tickets (Engine::TrackChanges). Stored under the lock.
+  // What clients have changed here has lower tickets (engine/changes.h). Stored under the lock.
   std::atomic<uint64_t> changed{0};
   WatchMap watches;  // guarded by lock
 

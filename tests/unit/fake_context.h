@@ -18,6 +18,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -108,6 +109,8 @@ class FakeContext final : public Context {
   // What was reported since the last Take.
   int64_t TakeChanges() { return std::exchange(changes_, 0); }
   const std::vector<Event>& events() const { return events_; }
+  // The keys that handlers have looked at or changed, whether they are there or not.
+  std::set<std::string, std::less<>> TakeOpened() { return std::exchange(opened_, {}); }
   // "set k, expire k"
   std::string TakeEvents() {
     std::string text;
@@ -183,6 +186,7 @@ class FakeContext final : public Context {
   int database_count() const override { return kDatabases; }
 
   Value FindIn(int db, std::string_view key, Access access) {
+    opened_.emplace(key);
     Database& database = databases_[static_cast<size_t>(db)];
     auto found = database.find(key);
     if (found != database.end() && Expired(found->second)) {
@@ -199,6 +203,8 @@ class FakeContext final : public Context {
   }
 
   void Rename(std::string_view src, std::string_view dst) override {
+    opened_.emplace(src);
+    opened_.emplace(dst);
     if (src == dst) return;
     auto node = keys().extract(std::string(src));
     node.key() = std::string(dst);
@@ -360,6 +366,7 @@ class FakeContext final : public Context {
 
   // A fresh entry in place of whatever was there.
   Entry& Overwrite(std::string_view key, int64_t expire_at) {
+    opened_.emplace(key);
     Entry& entry = keys()[std::string(key)];
     const int64_t kept = entry.expire_at;
     entry = Entry{};
@@ -423,6 +430,7 @@ class FakeContext final : public Context {
   std::vector<std::string> words_;
   std::vector<std::string_view> views_;
   std::string name_;
+  std::set<std::string, std::less<>> opened_;
   std::vector<Event> events_;
   std::vector<std::string> effects_;
   const CommandTable* table_ = nullptr;

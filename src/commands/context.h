@@ -157,6 +157,7 @@ class Context {
 
   // ---- whole keys, other databases, the whole keyspace ----
   virtual int database_count() const = 0;
+  virtual Value FindIn(int db, std::string_view key, Access access) = 0;
   // dst is overwritten, with its expiry. REQUIRES: src exists; the keys are locked.
   virtual void Rename(std::string_view src, std::string_view dst) = 0;
   // False when the destination exists (and not replace). REQUIRES: src exists.

@@ -1,6 +1,8 @@
 // The part of Runner that prepares a batch and takes its commands one by one.
 #include <algorithm>
+#include <new>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "base/trim.h"
 #include "engine/engine.h"
@@ -32,7 +34,14 @@ size_t WrittenBytes(const Request& request, uint32_t k) {
 
 void Runner::Prepare(Lane& lane, std::span<Request> batch) {
   base::ClearAndTrim(&lane.batch.hashes, kKeptHashes);
-  for (Request& request : batch) Resolve(lane, request);
+  for (Request& request : batch) request.prepared = false;
+  // Requests for which there is no memory stay unprepared.
+  const auto resolve = [&] {
+    for (Request& request : batch) Resolve(lane, request);
+  };
+  if (!base::IfMemory(resolve)) {
+    for (Request& request : batch) request.key_count = request.prepared ? request.key_count : 0;
+  }
   lane.batch.last_command = nullptr;  // the name's bytes live only as long as the batch
   Prefetch(lane, batch);
 }
@@ -54,6 +63,7 @@ void Runner::Resolve(Lane& lane, Request& request) {
   request.key_count = 0;
   const Command* command = request.command;
   if (command == nullptr || !command->simple_keys || !command->ArityOk(request.args.size())) {
+    request.prepared = true;
     return;
   }
   const Keyspace& keyspace = engine_.keyspace();
@@ -64,6 +74,7 @@ void Runner::Resolve(Lane& lane, Request& request) {
     const keyspace::Table* table = keyspace.table(request.client->db, Keyspace::StripeOf(hash));
     if (table != nullptr) table->PrefetchTable();
   });
+  request.prepared = true;
 }
 
 // Each pass fetches what the next one reads, for all keys at once.
@@ -168,11 +179,16 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       engine_.admission().LimitOutput(client);
       limited = &client;
     }
-    if (limits && !engine_.charging().Charge(lane, request)) continue;
-    if (!RunOne(lane, request)) {
+    const bool ran = base::IfMemory([&] {
+      if (!request.prepared) throw std::bad_alloc();
+      if (limits && !engine_.charging().Charge(lane, request)) return;
+      if (RunOne(lane, request)) return;
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limits;
-    }
+    });
+    if (!ran && client.origin.admitted) throw std::bad_alloc();
+    // It had not come to its locks.
+    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
     if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
   }

@@ -90,6 +90,7 @@ void Engine::ResumeWaiting(Lane& lane) {
 
 void Engine::AddClient(Lane& lane, Client& client) {
   client.lane = lane.index;
+  lane.waits.Expect(lane.clients.size() + 1);
   lane.clients.emplace(client.id, &client);
 }
 

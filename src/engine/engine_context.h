@@ -59,6 +59,9 @@ class EngineContext final : public commands::Context {
 
   // ---- whole keys, other databases, the whole keyspace: whole_keys.cc ----
   int database_count() const override;
+  commands::Value FindIn(int db, std::string_view key, commands::Access access) override {
+    return keys_.Find(db, key, access);
+  }
   void Rename(std::string_view src, std::string_view dst) override { keys_.Rename(db_, src, dst); }
   bool CopyKey(std::string_view src, int dst_db, std::string_view dst, bool replace) override {
     return keys_.Copy(db_, src, dst_db, dst, replace);

@@ -5,6 +5,7 @@
 // budget, so that several lanes over the limit together free the excess once.
 #include <algorithm>
 
+#include "base/if_memory.h"
 #include "engine/aging.h"
 #include "engine/engine.h"
 #include "engine/keys.h"
@@ -69,12 +70,13 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 }  // namespace
 
 // Evicts the key that stands at the entry. REQUIRES: the stripe's lock.
-void Memory::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
-  Invocation invocation(lane);
-  Keys(invocation).Evict(db, *engine_.keyspace().table(db, stripe), entry, hash);
-  invocation.End();
+Memory::Evicted Memory::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
+  const bool evicted = DoUpkeep(lane, [&](Keys& keys) {
+    keys.Evict(db, *engine_.keyspace().table(db, stripe), entry, hash);
+  });
   engine_.waiting().ServeReady(lane);
   DropIfEmpty(db, stripe);
+  return evicted ? Evicted::kOne : Evicted::kNoMemory;
 }
 
 // Adds the sample to the lane's pool unless that has better ones.
@@ -94,8 +96,9 @@ void Memory::NoteCandidate(Lane& lane, int db, const Entry& entry) {
 }
 
 // Takes samples from a table: into the lane's pool, or, with a random policy, the first is evicted
-// (true). REQUIRES: the stripe's lock.
-bool Memory::SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only) {
+// at once. REQUIRES: the stripe's lock.
+std::optional<Memory::Evicted> Memory::SampleOrEvict(Lane& lane, int db, size_t stripe,
+                                                     bool volatile_only) {
   Table* table = engine_.keyspace().table(db, stripe);
   const auto wanted = static_cast<size_t>(std::min<int64_t>(settings_.maxmemory_samples, 64));
   Entry* samples[64];
@@ -107,15 +110,14 @@ bool Memory::SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only
     for (size_t i = 0; i < n && found < wanted; ++i) samples[found++] = some[i];
   }
   if (found > 0 && RandomPolicy(settings_.maxmemory_policy)) {
-    EvictAt(lane, db, stripe, samples[0], engine_.keyspace().Hash(samples[0]->key()));
-    return true;
+    return EvictAt(lane, db, stripe, samples[0], engine_.keyspace().Hash(samples[0]->key()));
   }
   for (size_t i = 0; i < found; ++i) NoteCandidate(lane, db, *samples[i]);
-  return false;
+  return std::nullopt;
 }
 
-// Evicts the best candidate that is still there; false when none is.
-bool Memory::EvictBest(Lane& lane, bool volatile_only) {
+// Evicts the best candidate that is still there, if one is.
+std::optional<Memory::Evicted> Memory::EvictBest(Lane& lane, bool volatile_only) {
   while (!lane.memory.candidates.empty()) {
     const LaneMemory::Candidate best = std::move(lane.memory.candidates.back());
     lane.memory.candidates.pop_back();
@@ -125,10 +127,9 @@ bool Memory::EvictBest(Lane& lane, bool volatile_only) {
     const Table* holder = engine_.keyspace().table(best.db, home);
     Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
     if (entry == nullptr || (volatile_only && !entry->has(keyspace::kHasExpiry))) continue;
-    EvictAt(lane, best.db, home, entry, best.hash);
-    return true;
+    return EvictAt(lane, best.db, home, entry, best.hash);
   }
-  return false;
+  return std::nullopt;
 }
 
 // Fills the lane's pool from one random table and evicts the best candidate that is still there.
@@ -143,9 +144,9 @@ Memory::Evicted Memory::EvictOne(Lane& lane) {
     {
       const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
       if (!guard.locked()) continue;
-      if (SampleOrEvict(lane, db, stripe, volatile_only)) return Evicted::kOne;
+      if (const auto evicted = SampleOrEvict(lane, db, stripe, volatile_only)) return *evicted;
     }
-    if (EvictBest(lane, volatile_only)) return Evicted::kOne;
+    if (const auto evicted = EvictBest(lane, volatile_only)) return *evicted;
   }
   return Evicted::kNotNow;
 }
@@ -174,12 +175,12 @@ bool Memory::MakeRoom(Lane& lane) {
     const int64_t goal = used - claim;
     Evicted evicted = Evicted::kOne;
     while (used > goal && evicted == Evicted::kOne) {
-      evicted = EvictOne(lane);
+      if (!base::IfMemory([&] { evicted = EvictOne(lane); })) evicted = Evicted::kNoMemory;
       used = static_cast<int64_t>(Used()) - uncounted;
       if (base::Ticks() - start > allowed) break;
     }
     evicting_.fetch_sub(claim, std::memory_order_relaxed);
-    if (evicted == Evicted::kNothingLeft) {
+    if (evicted == Evicted::kNothingLeft || evicted == Evicted::kNoMemory) {
       made = used <= limit;
       break;
     }

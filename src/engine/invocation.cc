@@ -80,11 +80,12 @@ void Invocation::Abandon() {
 }
 
 void Invocation::Block(const commands::Context::BlockRequest& request) {
-  blocked_ = true;
   if (work_.waiter == nullptr) {
     engine_.waiting().Block(lane_, client(), *work_.command, work_.args, request);
+    blocked_ = true;
     return;
   }
+  blocked_ = true;
   // It keeps its place and its deadline.
   Waiter& waiter = *work_.waiter;
   const int64_t before = waiter.wake_at_ms.exchange(request.wake_at_ms);

@@ -16,6 +16,24 @@ using keyspace::Keyspace;
 using keyspace::NewValue;
 using keyspace::Table;
 
+namespace {
+
+// A value on its way to a table: dropped unless the table has taken it over.
+struct LooseValue {
+  explicit LooseValue(const NewValue& loose) : value(loose) {}
+  LooseValue(const LooseValue&) = delete;
+  LooseValue& operator=(const LooseValue&) = delete;
+  ~LooseValue() {
+    if (value.blob != nullptr) value.blob->Unref();
+    if (!borrowed) delete value.object;
+  }
+
+  NewValue value;
+  bool borrowed = false;  // the object belongs to another entry meanwhile
+};
+
+}  // namespace
+
 Keys::Keys(Invocation& invocation)
     : invocation_(invocation),
       engine_(invocation.engine()),
@@ -150,6 +168,13 @@ void Keys::SetInitialAge(Entry* entry) {
   entry->set_age(InitialAge(engine_.settings(), invocation_.now_ms(), lane_.lru_clock));
 }
 
+void Keys::ExpectDiscard() {
+  std::vector<Displaced>& garbage = lane_.memory.garbage;
+  if (garbage.size() == garbage.capacity()) {
+    garbage.reserve(std::max<size_t>(16, 2 * garbage.size()));
+  }
+}
+
 void Keys::Discard(const Displaced& displaced) {
   if (displaced.object != nullptr && engine_.snapshot().active() &&
       engine_.snapshot().TakeObject(displaced.object)) {
@@ -176,7 +201,13 @@ void Keys::NoteGone(int db, size_t stripe, std::string_view key, bool expired) {
 
 // ---- changing ----
 
-void Keys::Put(int db, std::string_view key, const NewValue& value, int64_t expire_at) {
+void Keys::Put(int db, std::string_view key, NewValue value, int64_t expire_at) {
+  LooseValue loose(value);
+  PutValue(db, key, loose.value, expire_at);
+}
+
+void Keys::PutValue(int db, std::string_view key, NewValue& value, int64_t expire_at) {
+  ExpectDiscard();
   Located at = Locate(db, key);
   if (at.entry != nullptr && Expired(*at.entry)) {
     Expire(db, *at.table, at.entry, at.hash);
@@ -190,19 +221,22 @@ void Keys::Put(int db, std::string_view key, const NewValue& value, int64_t expi
   if (at.entry != nullptr) BeforeChange(table, at.entry);
   Displaced displaced;
   Entry* entry = table.PutAt(at.slot, at.hash, key, value, expire_at, &displaced);
+  value.blob = nullptr;
+  value.object = nullptr;
   Discard(displaced);
   if (at.entry == nullptr) {
     SetInitialAge(entry);
-    invocation_.Notify(db, commands::kNotifyNew, "new", key);
   } else {
     Touch(entry);
   }
   NoteChange(db, at.stripe, key);
+  if (at.entry == nullptr) invocation_.Notify(db, commands::kNotifyNew, "new", key);
 }
 
 void Keys::SetString(int db, std::string_view key, std::string_view text, int64_t expire_at,
                      bool as_number) {
-  NewValue value = StringValue(text, as_number);
+  LooseValue loose{StringValue(text, as_number)};
+  NewValue& value = loose.value;
   if (value.form != keyspace::Form::kInt) {
     if (!as_number && expire_at >= 0) {
       const Located at = Locate(db, key);
@@ -221,7 +255,7 @@ void Keys::SetString(int db, std::string_view key, std::string_view text, int64_
       if (value.blob == nullptr) value.blob = base::Blob::Copy(text);
     }
   }
-  Put(db, key, value, expire_at);
+  PutValue(db, key, value, expire_at);
 }
 
 void Keys::SetInteger(int db, std::string_view key, int64_t number, int64_t expire_at) {
@@ -240,6 +274,7 @@ void Keys::SetInteger(int db, std::string_view key, int64_t number, int64_t expi
 }
 
 char* Keys::OpenString(int db, std::string_view key, size_t size) {
+  ExpectDiscard();
   const Located at = Locate(db, key);
   if (at.entry != nullptr) BeforeChange(*at.table, at.entry);
   Forget();
@@ -263,11 +298,12 @@ void Keys::DeadlineMoved(int db, std::string_view key) {
 }
 
 void Keys::Remove(int db, Table& table, std::string_view key, uint64_t hash, bool expired) {
-  NoteGone(db, Keyspace::StripeOf(hash), key, expired);
-  Forget();
+  ExpectDiscard();
   if (engine_.snapshot().active()) {
     if (Entry* entry = table.Find(hash, key); entry != nullptr) BeforeChange(table, entry);
   }
+  NoteGone(db, Keyspace::StripeOf(hash), key, expired);
+  Forget();
   Displaced displaced;
   table.Remove(hash, key, &displaced);
   Discard(displaced);
@@ -323,53 +359,34 @@ types::Object* ObjectOf(const Entry& entry) {
 
 }  // namespace
 
-void Keys::TakeAway(const Located& from, std::string_view key, bool has_object) {
-  Forget();
-  Displaced displaced;
-  from.table->Remove(from.hash, key, &displaced);
-  if (!has_object) Discard(displaced);
-}
-
 void Keys::Rename(int db, std::string_view src, std::string_view dst) {
   const Located from = Locate(db, src);
   if (from.entry == nullptr) return;
   BeforeChange(*from.table, from.entry);
-  types::Object* object = ObjectOf(*from.entry);
-  NewValue value = ValueOf(from.entry, object);
-  const int64_t expire_at = from.entry->expire_at();
+  types::Object* const object = ObjectOf(*from.entry);
   const uint32_t age = from.entry->age();
-  // The source goes first: both may live in one table, whose entries a Put may move.
-  std::string bytes(value.bytes);
-  value.bytes = bytes;
-  NoteGone(db, from.stripe, src, false);
-  TakeAway(from, src, object != nullptr);
-  // As in Redis the destination is a new key, whether it was there or not.
-  Delete(db, dst);
-  try {
-    Put(db, dst, value, expire_at);
-  } catch (const std::bad_alloc&) {
-    Put(db, src, value, expire_at);  // into the room that it has just left
-    throw;
-  }
+  const bool replaced = static_cast<bool>(Find(db, dst, Access::kPeek));
+  MoveValue(db, src, db, dst);
   const Located to = Locate(db, dst);
   to.entry->set_age(age);
   if (object != nullptr && engine_.snapshot().active()) {
     engine_.snapshot().MoveObject(object, to.stripe);
   }
+  // As in Redis the destination is a new key, whether it was there or not.
+  if (replaced) invocation_.Notify(db, commands::kNotifyNew, "new", dst);
 }
 
 bool Keys::Copy(int db, std::string_view src, int dst_db, std::string_view dst, bool replace) {
-  if (Find(dst_db, dst, Access::kPeek) && !replace) return false;
+  const bool replaced = static_cast<bool>(Find(dst_db, dst, Access::kPeek));
+  if (replaced && !replace) return false;
   const Located from = Locate(db, src);
   if (from.entry == nullptr) return false;
   const types::Object* object = ObjectOf(*from.entry);
-  NewValue value = ValueOf(from.entry, object == nullptr ? nullptr : object->Copy().release());
-  const std::string bytes(value.bytes);
-  value.bytes = bytes;
-  const int64_t expire_at = from.entry->expire_at();
-  const Located old = Locate(dst_db, dst);
-  if (old.entry != nullptr) Remove(dst_db, *old.table, dst, old.hash, false);
-  Put(dst_db, dst, value, expire_at);
+  LooseValue loose{ValueOf(from.entry, object == nullptr ? nullptr : object->Copy().release())};
+  const std::string bytes(loose.value.bytes);
+  loose.value.bytes = bytes;
+  PutValue(dst_db, dst, loose.value, from.entry->expire_at());
+  if (replaced) invocation_.Notify(dst_db, commands::kNotifyNew, "new", dst);
   return true;
 }
 
@@ -378,12 +395,25 @@ bool Keys::Move(int db, std::string_view key, int dst_db) {
   const Located from = Locate(db, key);
   if (from.entry == nullptr) return false;
   BeforeChange(*from.table, from.entry);
-  types::Object* object = ObjectOf(*from.entry);
-  const NewValue value = ValueOf(from.entry, object);
-  Put(dst_db, key, value, from.entry->expire_at());
-  NoteChange(db, from.stripe, key);
-  TakeAway(from, key, object != nullptr);
+  MoveValue(db, key, dst_db, key);
   return true;
+}
+
+void Keys::MoveValue(int db, std::string_view key, int dst_db, std::string_view dst) {
+  ExpectDiscard();
+  const Located from = Locate(db, key);
+  types::Object* const object = ObjectOf(*from.entry);
+  LooseValue loose{ValueOf(from.entry, object)};
+  // Both may live in one table, whose entries a Put may move.
+  const std::string bytes(loose.value.bytes);
+  loose.value.bytes = bytes;
+  loose.borrowed = object != nullptr;
+  PutValue(dst_db, dst, loose.value, from.entry->expire_at());
+  NoteGone(db, from.stripe, key, false);
+  Forget();
+  Displaced displaced;
+  from.table->Remove(from.hash, key, &displaced);
+  if (object == nullptr) Discard(displaced);
 }
 
 }  // namespace sava::engine

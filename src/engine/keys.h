@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "commands/context.h"
 #include "engine/invocation.h"
 #include "keyspace/keyspace.h"
@@ -45,7 +46,8 @@ class Keys {
                  bool as_number);
   void SetInteger(int db, std::string_view key, int64_t number, int64_t expire_at);
   char* OpenString(int db, std::string_view key, size_t size);
-  void Put(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
+  // Takes over what the value refers to: also, without memory, what is then dropped.
+  void Put(int db, std::string_view key, keyspace::NewValue value, int64_t expire_at);
   // False when there was none, or none any more.
   bool Delete(int db, std::string_view key);
   void SetExpiry(int db, std::string_view key, int64_t expire_at);
@@ -87,8 +89,12 @@ class Keys {
                         const std::vector<std::string>& names);
   void Discard(const keyspace::Displaced& displaced);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
-  // Takes the key away; its object, if it has one, lives on at another key.
-  void TakeAway(const Located& from, std::string_view key, bool has_object);
+  // What it has not taken over when it throws is dropped by the caller.
+  void PutValue(int db, std::string_view key, keyspace::NewValue& value, int64_t expire_at);
+  // The value goes to another key. Without memory it stays where it is.
+  void MoveValue(int db, std::string_view key, int dst_db, std::string_view dst);
+  // Before something may be displaced: Discard takes no memory.
+  void ExpectDiscard();
 
   Invocation& invocation_;
   Engine& engine_;
@@ -100,6 +106,22 @@ class Keys {
   int last_db_ = 0;
   Located last_{};
 };
+
+// The server's own work on keys: work(keys). False when there was no memory: what was done of it is
+// done. REQUIRES: the locks.
+template <typename WorkOnKeys>
+bool DoUpkeep(Lane& lane, const WorkOnKeys& work) {
+  Invocation invocation(lane);
+  const auto all = [&] {
+    Keys keys(invocation);
+    work(keys);
+    invocation.End();
+  };
+  if (base::IfMemory(all)) return true;
+  invocation.Abandon();
+  invocation.engine().memory().NoteExhausted();
+  return false;
+}
 
 // What an entry holds.
 commands::Value Describe(keyspace::Entry* entry);

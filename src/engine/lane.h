@@ -31,6 +31,7 @@ struct Request {
     kDone,     // the reply stands in the client's output
     kRefused,  // not run because the client waits or goes away: its input stays where it is
   };
+  bool prepared = false;  // else there was no memory for it
   Client* client = nullptr;
   commands::Args args;
   const commands::Command* command = nullptr;  // found by Prepare

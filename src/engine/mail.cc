@@ -27,7 +27,7 @@ bool StillWanted(const Client& client, const Message& message) {
 bool Engine::ReceiveMail(Lane& lane) {
   bool woken = false;
   waiting_.MailTaken(lane);
-  const std::vector<Mail> mails = lane.mailbox.Take();
+  const std::list<Mail> mails = lane.mailbox.Take();
   // What clients do next, knowing of what other lanes have done, comes after that.
   if (!mails.empty()) lane.locks.SeeAll();
   for (const Mail& mail : mails) {
@@ -59,7 +59,7 @@ void Engine::Deliver(Lane& lane, Client& client, const Mail& mail) {
         if (waiter.nanos != 0 && observer_.MayBeSlow(waiter.nanos)) {
           observer_.NoteSlow(client, *waiter.command, waiter.args, waiter.nanos);
         }
-        return waiting_.Answer(lane, client, mail.message->resp2);
+        return waiting_.Answer(lane, client, *mail.message);
       }
       client.set(kClientBlocked, false);
       if (!client.has(kClientReplyOff)) client.out.Append(mail.message->resp2);

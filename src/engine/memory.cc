@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/if_memory.h"
 #include "engine/engine.h"
 
 namespace sava::engine {
@@ -42,6 +43,10 @@ bool Memory::RoomFor(uint64_t bytes) const {
   return bytes <= ceiling_ - std::min<uint64_t>(ceiling_, Used());
 }
 
+void Memory::NoteExhausted() {
+  if (engine_.host() != nullptr) engine_.host()->OutOfMemory();
+}
+
 void Memory::LookAt(Lane& lane) {
   lane.memory.limited = settings_.maxmemory > 0 && !engine_.admission().loading();
   lane.memory.over = lane.memory.limited && !MakeRoom(lane);
@@ -72,7 +77,9 @@ void Memory::FreeAll(Lane& lane) {
         delete object;
         item.object = nullptr;
       } else if (!later) {
-        engine_.background().Run([object] { delete object; });
+        if (!base::IfMemory([&] { engine_.background().Run([object] { delete object; }); })) {
+          delete object;
+        }
         item.object = nullptr;
       }
     }
@@ -81,7 +88,9 @@ void Memory::FreeAll(Lane& lane) {
         blob->Unref();
         item.blob = nullptr;
       } else if (!later) {
-        engine_.background().Run([blob] { blob->Unref(); });
+        if (!base::IfMemory([&] { engine_.background().Run([blob] { blob->Unref(); }); })) {
+          blob->Unref();
+        }
         item.blob = nullptr;
       }
     }

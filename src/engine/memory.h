@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "commands/spec.h"
 #include "engine/lane.h"
@@ -45,6 +46,9 @@ class Memory {
   // evicted, without them.
   bool RoomFor(uint64_t bytes) const;
 
+  // Something was written and may not be what is logged of it.
+  void NoteExhausted();
+
   // At the beginning of a batch. REQUIRES: inside the gate, no stripe held.
   void LookAt(Lane& lane);
   // Whether a command that may add its arguments is to run. A batch that adds more than there is
@@ -59,15 +63,15 @@ class Memory {
   void DropIfEmpty(int db, size_t stripe);
 
  private:
-  enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
+  enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft, kNoMemory };
 
   // Evicts until below maxmemory; false when it could not.
   bool MakeRoom(Lane& lane);
   Evicted EvictOne(Lane& lane);
-  bool SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only);
-  bool EvictBest(Lane& lane, bool volatile_only);
+  std::optional<Evicted> SampleOrEvict(Lane& lane, int db, size_t stripe, bool volatile_only);
+  std::optional<Evicted> EvictBest(Lane& lane, bool volatile_only);
   void NoteCandidate(Lane& lane, int db, const keyspace::Entry& entry);
-  void EvictAt(Lane& lane, int db, size_t stripe, keyspace::Entry* entry, uint64_t hash);
+  Evicted EvictAt(Lane& lane, int db, size_t stripe, keyspace::Entry* entry, uint64_t hash);
   void FreeAll(Lane& lane);
 
   Engine& engine_;

@@ -20,7 +20,7 @@ void Observer::Answered(Lane& lane, const Command& command, uint64_t nanos,
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
   stats.calls.Add();
   stats.nanos.Add(nanos);
-  if (engine_.settings().latency_tracking) stats.EnsureHistogram().Record(nanos);
+  if (engine_.settings().latency_tracking) stats.Record(nanos);
   if (!reply.had_error()) return;
   stats.failed.Add();
   lane.stats.error_replies.Add();

@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/if_memory.h"
 #include "base/trim.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
@@ -114,12 +115,17 @@ bool Runner::Call(Lane& lane, const Work& work) {
 }
 
 bool Runner::CallHandler(Lane& lane, const Work& work) {
-  Client& client = *work.client;
-  const Command& command = *work.command;
-  Observer& observer = engine_.observer();
   Invocation invocation(lane, work);
   EngineContext context(invocation);
   Handle(invocation, context);
+  base::IfMemory([&] { NoteCall(lane, invocation, context.reply()); });
+  return !invocation.blocked();
+}
+
+void Runner::NoteCall(Lane& lane, const Invocation& invocation, const protocol::Reply& reply) {
+  Client& client = invocation.client();
+  const Command& command = *invocation.work().command;
+  Observer& observer = engine_.observer();
   if (observer.monitors().load(std::memory_order_relaxed) > 0 &&
       !command.has(commands::kSkipMonitor | commands::kAdmin)) [[unlikely]] {
     observer.FeedMonitors(client, invocation.shown_args(),
@@ -129,14 +135,13 @@ bool Runner::CallHandler(Lane& lane, const Work& work) {
   ++client.commands;
   if (invocation.blocked()) [[unlikely]] {  // counted when it is answered
     lane.locks.timer().Restart();
-    return false;
+    return;
   }
   const uint64_t nanos = observer.Nanos(lane.locks.timer().Take());
-  observer.Answered(lane, command, nanos, context.reply());
+  observer.Answered(lane, command, nanos, reply);
   if (observer.MayBeSlow(nanos)) {
     observer.NoteSlow(client, command, invocation.shown_args(), nanos);
   }
-  return true;
 }
 
 // The heap being full is no end of the server: the command gets an error, what it had taken goes
@@ -157,7 +162,7 @@ void Runner::Handle(Invocation& invocation, commands::Context& context) {
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);
   invocation.Abandon();
-  if (command.has(commands::kWrite) && engine_.host() != nullptr) engine_.host()->OutOfMemory();
+  if (command.has(commands::kWrite)) engine_.memory().NoteExhausted();
 }
 
 void Runner::FinishReply(Client& client, size_t mark) {

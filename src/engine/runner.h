@@ -8,6 +8,7 @@
 #include "commands/context.h"
 #include "commands/registry.h"
 #include "engine/lane.h"
+#include "protocol/reply.h"
 
 namespace sava::engine {
 
@@ -39,6 +40,7 @@ class Runner {
   // False when the client is to wait.
   bool RunOne(Lane& lane, Request& request);
   bool RunLocked(Lane& lane, Request& request, size_t mark);
+  void NoteCall(Lane& lane, const Invocation& invocation, const protocol::Reply& reply);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
 
   void Resolve(Lane& lane, Request& request);

@@ -176,7 +176,7 @@ void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, co
     client.out.TruncateTo(mark);
     reply.Error(commands::errors::kNoMemory);
     invocation.Abandon();
-    if (engine_.host() != nullptr) engine_.host()->OutOfMemory();
+    engine_.memory().NoteExhausted();
   }
   client.set(kClientInExec, false);
 }

@@ -36,8 +36,6 @@ bool StripeUpkeep::VisitStripe(Lane& lane, size_t stripe) {
   Keyspace& keyspace = engine_.keyspace();
   const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
   if (!guard.locked()) return false;
-  Invocation invocation(lane);
-  Keys keys(invocation);
   const Admission& admission = engine_.admission();
   const bool expire = engine_.switches().active_expire.load(std::memory_order_relaxed) &&
                       admission.MayRemoveExpired(lane.now_ms) && !admission.loading();
@@ -45,27 +43,29 @@ bool StripeUpkeep::VisitStripe(Lane& lane, size_t stripe) {
   for (int db = 0; db < keyspace.databases(); ++db) {
     keyspace::Table* table = keyspace.table(db, stripe);
     if (table == nullptr) continue;
-    if (expire) more = ExpireKeys(lane, db, *table, keys) || more;
+    if (expire) more = ExpireKeys(lane, db, *table) || more;
     const size_t moved = table->Compact();
     lane.stats.compacted.Add(moved);
     more = more || moved > 0;
     engine_.memory().DropIfEmpty(db, stripe);
   }
-  invocation.End();
   engine_.waiting().ServeReady(lane);
   return more;
 }
 
-bool StripeUpkeep::ExpireKeys(Lane& lane, int db, keyspace::Table& table, Keys& keys) {
+bool StripeUpkeep::ExpireKeys(Lane& lane, int db, keyspace::Table& table) {
   const Keyspace& keyspace = engine_.keyspace();
   const uint64_t start = base::Ticks();
   const auto budget = static_cast<size_t>(64 * engine_.settings().active_expire_effort);
-  const size_t looked = table.Expire(
-      lane.now_ms, budget,
-      [&](keyspace::Entry* entry) { keys.Expire(db, table, entry, keyspace.Hash(entry->key())); },
-      [&](keyspace::Entry* entry) {
-        keys.ExpireParts(db, table, entry, keyspace.Hash(entry->key()), budget);
-      });
+  size_t looked = 0;
+  DoUpkeep(lane, [&](Keys& keys) {
+    looked = table.Expire(
+        lane.now_ms, budget,
+        [&](keyspace::Entry* entry) { keys.Expire(db, table, entry, keyspace.Hash(entry->key())); },
+        [&](keyspace::Entry* entry) {
+          keys.ExpireParts(db, table, entry, keyspace.Hash(entry->key()), budget);
+        });
+  });
   lane.stats.expire_nanos.Add(engine_.observer().Nanos(base::Ticks() - start));
   if (looked < budget) return false;
   lane.stats.expire_cycles_capped.Add();

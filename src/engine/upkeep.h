@@ -6,7 +6,6 @@
 namespace sava::engine {
 
 class Engine;
-class Keys;
 
 class StripeUpkeep {
  public:
@@ -18,7 +17,7 @@ class StripeUpkeep {
 
  private:
   bool VisitStripe(Lane& lane, size_t stripe);
-  bool ExpireKeys(Lane& lane, int db, keyspace::Table& table, Keys& keys);
+  bool ExpireKeys(Lane& lane, int db, keyspace::Table& table);
 
   Engine& engine_;
 };

@@ -21,9 +21,18 @@ void WaitQueue::YieldFirst(std::span<Client* const> clients) {
 
 void WaitQueue::SetAlarm(Client& client, int64_t at) {
   if (at == client.alarm_ms) return;
-  if (client.alarm_ms != INT64_MAX) alarms_.erase({client.alarm_ms, client.id});
-  client.alarm_ms = at;
-  if (at != INT64_MAX) alarms_.emplace(std::pair{at, client.id}, &client);
+  // The place of the old alarm is the new one's: only the first takes memory.
+  auto node = alarms_.extract({client.alarm_ms, client.id});
+  if (at == INT64_MAX) {
+    client.alarm_ms = at;
+  } else if (node.empty()) {
+    alarms_.emplace(std::pair{at, client.id}, &client);
+    client.alarm_ms = at;
+  } else {
+    client.alarm_ms = at;
+    node.key().first = at;
+    alarms_.insert(std::move(node));
+  }
 }
 
 void WaitQueue::Forget(Client& client) {

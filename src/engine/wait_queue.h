@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,11 +27,17 @@ namespace sava::engine {
 
 class WaitQueue {
  public:
-  WaitQueue() : stand_in_(std::make_unique<Client>()) {}
+  WaitQueue() : stand_in_(std::make_unique<Client>()) {
+    retries_.reserve(kRetries);  // to serve those that wait is not to take memory
+  }
   WaitQueue(const WaitQueue&) = delete;
   WaitQueue& operator=(const WaitQueue&) = delete;
 
   // ---- who waits ----
+  // There may be that many clients: each may have to wait when there is no memory for its place.
+  void Expect(size_t clients) {
+    if (waiting_.capacity() < clients) waiting_.reserve(2 * clients);
+  }
   // flag: kClientPaused or kClientParked.
   void Add(Client& client, ClientFlag flag) {
     client.set(flag);
@@ -71,6 +78,8 @@ class WaitQueue {
  private:
   friend class Waiting;
 
+  static constexpr size_t kRetries = 16;
+
   bool due(int64_t now_ms) const {
     return !alarms_.empty() && alarms_.begin()->first.first <= now_ms;
   }
@@ -81,12 +90,12 @@ class WaitQueue {
   std::map<std::pair<int64_t, uint64_t>, Client*> alarms_;  // of key waiters, by time and id
 
   // What Waiting has to do on this lane.
-  std::vector<ReadyKey> ready_;       // changed by the command that runs
+  std::list<ReadyKey> ready_;         // changed by the command that runs
   std::vector<Retry> retries_;        // to be tried when its locks are given back
   std::vector<WaiterPtr> leaving_;    // claimed, to be taken out of lines
   std::unique_ptr<Client> stand_in_;  // for a client that is served: it belongs to its own thread
-  std::shared_ptr<const Message> served_;  // the reply of the waiter just served
-  bool own_mail_ = false;  // something was posted quietly to this lane's own mailbox
+  std::list<Mail> served_;            // the reply of the waiter just served
+  bool own_mail_ = false;             // something was posted quietly to this lane's own mailbox
 };
 
 }  // namespace sava::engine

@@ -1,6 +1,7 @@
 #include "engine/waiter.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/client.h"
 
@@ -52,13 +53,17 @@ WaitLine* WaitLines::Find(int db, size_t stripe, std::string_view key) {
 void WaitLines::Add(int db, size_t stripe, std::string_view key, const WaiterPtr& waiter) {
   Lines& lines = stripes_[stripe].lines;
   auto it = lines.find(NameView{db, key});
+  if (it != lines.end() && it->second.waiters.back() == waiter) return;
   if (it == lines.end()) {
-    it = lines.emplace(Name{db, std::string(key)}, WaitLine{}).first;
+    WaitLine fresh;
+    fresh.place.push_back({db, stripe, std::string(key)});
+    fresh.waiters.push_back(waiter);
+    it = lines.emplace(Name{db, std::string(key)}, std::move(fresh)).first;
     keys_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    it->second.waiters.push_back(waiter);
   }
   WaitLine& line = it->second;
-  if (!line.waiters.empty() && line.waiters.back() == waiter) return;
-  line.waiters.push_back(waiter);
   waiter->lines.fetch_add(1, std::memory_order_relaxed);
   if (waiter->on_deletion && line.on_deletion++ == 0) {
     on_deletion_.fetch_add(1, std::memory_order_relaxed);

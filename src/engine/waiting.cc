@@ -8,6 +8,7 @@
 #include "engine/waiting.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "engine/engine.h"
@@ -77,14 +78,22 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
   lane.batch.key_indexes.clear();
   waiter->needs_all = commands::KeyIndexes(command, args, &lane.batch.key_indexes) &&
                       lane.batch.key_indexes.size() > request.keys.size();
-  for (const Waiter::Key& key : waiter->keys) {
-    lines_.Add(client.db, key.stripe, key.name, waiter);
+  client.waiter = waiter;
+  try {
+    for (const Waiter::Key& key : waiter->keys) {
+      lines_.Add(client.db, key.stripe, key.name, waiter);
+    }
+    Arm(lane, client);
+  } catch (const std::bad_alloc&) {  // it waits nowhere
+    for (const Waiter::Key& key : waiter->keys) {
+      lines_.Remove(client.db, key.stripe, key.name, *waiter);
+    }
+    client.waiter = nullptr;
+    throw;
   }
-  client.waiter = std::move(waiter);
   client.set(kClientBlocked);
   client.block_deadline_ms = request.deadline_ms;
   client.on_timeout = nullptr;
-  Arm(lane, client);
 }
 
 void Waiting::Arm(Lane& lane, Client& client) {
@@ -103,16 +112,16 @@ void Waiting::MarkReady(Lane& lane, int db, size_t stripe, std::string_view key,
   WaitLine* line = lines_.Find(db, stripe, key);
   if (line == nullptr || line->ready || (gone && line->on_deletion == 0)) return;
   line->ready = true;
-  lane.waits.ready_.push_back({db, stripe, std::string(key)});
+  lane.waits.ready_.splice(lane.waits.ready_.end(), line->place);
 }
 
 void Waiting::MarkAllReady(Lane& lane, int db, bool gone) {
   if (!lines_.any()) return;
   for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
-    lines_.ForEach(db, stripe, [&](const std::string& key, WaitLine& line) {
+    lines_.ForEach(db, stripe, [&](const std::string&, WaitLine& line) {
       if (line.ready || (gone && line.on_deletion == 0)) return;
       line.ready = true;
-      lane.waits.ready_.push_back({db, stripe, key});
+      lane.waits.ready_.splice(lane.waits.ready_.end(), line.place);
     });
   }
 }
@@ -134,22 +143,31 @@ void Waiting::ServeReadyKeys(Lane& lane) {
   // What a long command has made may have expired by its end.
   lane.now_ms = engine_.clock().WallMillis();
   while (!lane.waits.ready_.empty()) {
-    for (const ReadyKey& key : std::exchange(lane.waits.ready_, {})) {
-      if (WaitLine* line = lines_.Find(key.db, key.stripe, key.key); line != nullptr) {
-        line->ready = false;
-        ServeLine(lane, key, 0);
-      }
+    std::list<ReadyKey> place;
+    place.splice(place.end(), lane.waits.ready_, lane.waits.ready_.begin());
+    const ReadyKey& key = place.front();
+    WaitLine* line = lines_.Find(key.db, key.stripe, key.key);
+    if (line == nullptr) continue;
+    line->ready = false;
+    try {
+      ServeLine(lane, key.db, {key.key, key.stripe}, 0);
+    } catch (const std::bad_alloc&) {  // nothing was taken: they wait for the key's next change
     }
+    line = lines_.Find(key.db, key.stripe, key.key);
+    if (line == nullptr || !line->place.empty()) continue;
+    // Changed again by those that were served.
+    std::list<ReadyKey>& home = line->ready ? lane.waits.ready_ : line->place;
+    home.splice(home.end(), place);
   }
 }
 
 // Serves the waiters that came after `order`. REQUIRES: the key's lock.
-void Waiting::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
-  const WaitLine* line = lines_.Find(key.db, key.stripe, key.key);
+void Waiting::ServeLine(Lane& lane, int db, const Waiter::Key& key, uint64_t order) {
+  const WaitLine* line = lines_.Find(db, key.stripe, key.name);
   if (line == nullptr) return;
   size_t at = line->After(order);
   while (line != nullptr && at < line->waiters.size()) {
-    const commands::Value value = Glance(engine_.keyspace(), lane.now_ms, key.db, key.key);
+    const commands::Value value = Glance(engine_.keyspace(), lane.now_ms, db, key.name);
     if (!value && line->on_deletion == 0) return;
     const WaiterPtr waiter = line->waiters[at];
     if (!waiter->Wants(value) && waiter->waiting()) {
@@ -157,11 +175,12 @@ void Waiting::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
       continue;
     }
     if (waiter->needs_all && waiter->waiting()) {
-      lane.waits.retries_.push_back({.waiter = waiter, .key = key, .in_line = true});
+      const auto own = std::ranges::find(waiter->keys, key.name, &Waiter::Key::name);
+      lane.waits.retries_.push_back({.waiter = waiter, .key = *own});
       return;
     }
-    if (Serve(lane, *waiter, Waiter::Key{key.key, key.stripe}) == Waiter::Taken::kGone) {
-      line = lines_.Find(key.db, key.stripe, key.key);
+    if (Serve(lane, *waiter, key) == Waiter::Taken::kGone) {
+      line = lines_.Find(db, key.stripe, key.name);
     } else {
       ++at;
     }
@@ -182,14 +201,18 @@ Waiter::Taken Waiting::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::K
     }
   }
   // Only now: its own loop finds it in no line that it would have to lock.
-  if (lane.waits.served_ != nullptr) {
-    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.waits.served_, nullptr),
-           lane.locks.seen() + 1);
+  if (!lane.waits.served_.empty()) {
+    lane.waits.served_.front().ticket = lane.locks.seen() + 1;
+    PostTo(lane, waiter, std::exchange(lane.waits.served_, {}));
   }
   return taken;
 }
 
 Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key) {
+  // What will tell of it is made before anything is taken for it.
+  auto message = std::make_shared<Message>();
+  std::list<Mail> mail;
+  mail.push_back({Mail::Kind::kReply, waiter.client, message, waiter.token});
   if (const Waiter::Taken taken = waiter.Take(); taken != Waiter::Taken::kYes) return taken;
   Client& stand_in = *lane.waits.stand_in_;
   stand_in.id = waiter.client;
@@ -216,22 +239,12 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
   const auto nanos = engine_.observer().Nanos(base::Ticks() - start);
   engine_.observer().Answered(lane, *waiter.command, nanos, context.reply());
   waiter.nanos = std::max<uint64_t>(nanos, 1);
-  auto message = std::make_shared<Message>();
   if (stand_in.out.over()) {
     stand_in.out = protocol::OutBuffer();
     protocol::Reply(&stand_in.out, 2).Error(commands::errors::kNoMemory);
   }
-  while (!stand_in.out.empty()) {
-    iovec vectors[16];
-    const size_t count = stand_in.out.Gather(vectors, 16);
-    size_t total = 0;
-    for (size_t i = 0; i < count; ++i) {
-      message->resp2.append(static_cast<const char*>(vectors[i].iov_base), vectors[i].iov_len);
-      total += vectors[i].iov_len;
-    }
-    stand_in.out.Consume(total);
-  }
-  lane.waits.served_ = std::move(message);
+  message->out = std::exchange(stand_in.out, {});
+  lane.waits.served_ = std::move(mail);
   return Waiter::Taken::kGone;
 }
 
@@ -245,8 +258,13 @@ Waiter::Taken Waiting::ServeAnyKey(Lane& lane, Waiter& waiter) {
 }
 
 void Waiting::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-                     std::shared_ptr<const Message> message, uint64_t ticket) {
-  Mail mail{kind, waiter.client, std::move(message), waiter.token, ticket};
+                     std::shared_ptr<const Message> message) {
+  std::list<Mail> mail;
+  mail.push_back({kind, waiter.client, std::move(message), waiter.token});
+  PostTo(lane, waiter, std::move(mail));
+}
+
+void Waiting::PostTo(Lane& lane, const Waiter& waiter, std::list<Mail>&& mail) {
   if (waiter.lane == lane.index && lane.locks.in_round()) {
     // This thread looks into its mailbox before it sleeps.
     lane.waits.own_mail_ = true;
@@ -257,38 +275,51 @@ void Waiting::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
 }
 
 void Waiting::RunRetries(Lane& lane) {
-  if (lane.waits.retries_.empty()) return;
-  while (!lane.waits.retries_.empty()) {
-    for (const Retry& retry : std::exchange(lane.waits.retries_, {})) {
-      Waiter& waiter = *retry.waiter;
-      LockSet set;
+  if (!lane.waits.has_retries()) return;
+  // What is served may add to them.
+  for (size_t i = 0; i < lane.waits.retries_.size(); ++i) {
+    const Retry retry = lane.waits.retries_[i];
+    LockSet set;
+    try {
       lane.batch.key_hashes.clear();
-      engine_.runner().AddKeys(lane, *waiter.command, waiter.args, &set);
-      for (const Waiter::Key& key : waiter.keys) set.Add(key.stripe);
-      const LockSetGuard guard(lane.locks, set);
-      const uint64_t wrote = lane.waits.stand_in_->wrote;
-      const Waiter::Taken left = waiter.needs_all || retry.by_time
-                                     ? Serve(lane, waiter, std::nullopt)
-                                     : ServeAnyKey(lane, waiter);
-      if (left == Waiter::Taken::kGone) {
-        for (const Waiter::Key& key : waiter.keys) {
-          lines_.Remove(waiter.db, key.stripe, key.name, waiter);
-        }
-      }
-      if (retry.in_line) {
-        ServeLine(lane, retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
-      }
-      ServeReadyKeys(lane);
-      engine_.changes().Note(lane, *lane.waits.stand_in_, lane.batch.key_hashes, wrote);
+      engine_.runner().AddKeys(lane, *retry.waiter->command, retry.waiter->args, &set);
+    } catch (const std::bad_alloc&) {  // nothing was taken: it waits on
+      continue;
+    }
+    for (const Waiter::Key& key : retry.waiter->keys) set.Add(key.stripe);
+    const LockSetGuard guard(lane.locks, set);
+    const uint64_t wrote = lane.waits.stand_in_->wrote;
+    try {
+      RunRetry(lane, retry);
+    } catch (const std::bad_alloc&) {  // the same
+    }
+    ServeReadyKeys(lane);
+    engine_.changes().Note(lane, *lane.waits.stand_in_, lane.batch.key_hashes, wrote);
+  }
+  lane.waits.retries_.clear();
+}
+
+// REQUIRES: all keys of its waiter are locked.
+void Waiting::RunRetry(Lane& lane, const Retry& retry) {
+  Waiter& waiter = *retry.waiter;
+  const Waiter::Taken left = waiter.needs_all || retry.by_time ? Serve(lane, waiter, std::nullopt)
+                                                               : ServeAnyKey(lane, waiter);
+  if (left == Waiter::Taken::kGone) {
+    for (const Waiter::Key& key : waiter.keys) {
+      lines_.Remove(waiter.db, key.stripe, key.name, waiter);
     }
   }
+  if (!retry.key) return;
+  ServeLine(lane, waiter.db, *retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
 }
 
 // ---- the end of waiting ----
 
-void Waiting::Answer(Lane& lane, Client& client, std::string_view reply) {
+void Waiting::Answer(Lane& lane, Client& client, const Message& message) {
   const size_t mark = client.out.Mark();
-  client.out.Append(reply);
+  client.out.Append(message.resp2);
+  client.out.Append(message.out);
+  if (client.out.over()) client.set(kClientCloseNow);
   Runner::FinishReply(client, mark);
   if (client.waiter->lines.load(std::memory_order_acquire) > 0) {
     lane.waits.leaving_.push_back(std::move(client.waiter));
@@ -354,7 +385,9 @@ void Waiting::RingAlarms(Lane& lane) {
       protocol::Reply none(nullptr, waiter->resp);
       engine_.observer().Answered(lane, *waiter->command, 0, none);
       LeaveLines(lane, *waiter);
-      Answer(lane, client, TimeoutText(*waiter));
+      Message message;
+      message.resp2 = TimeoutText(*waiter);
+      Answer(lane, client, message);
       continue;
     }
     const bool writes = waiter->command->has(commands::kWrite | commands::kMayReplicate);

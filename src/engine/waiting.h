@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ class Waiting {
   // Sets the alarm of a client that waits for keys.
   void Arm(Lane& lane, Client& client);
   // The client gets this answer and goes on; its waiter is claimed.
-  void Answer(Lane& lane, Client& client, std::string_view reply);
+  void Answer(Lane& lane, Client& client, const Message& message);
   // CLIENT UNBLOCK of a client that waits for keys: false when it does not, or its answer is on its
   // way. REQUIRES: the gate is closed.
   bool Unblock(Lane& lane, Client& client, bool with_error);
@@ -63,12 +64,14 @@ class Waiting {
 
  private:
   void ServeReadyKeys(Lane& lane);
-  void ServeLine(Lane& lane, const ReadyKey& key, uint64_t order);
+  void ServeLine(Lane& lane, int db, const Waiter::Key& key, uint64_t order);
   Waiter::Taken Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
   Waiter::Taken TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
   Waiter::Taken ServeAnyKey(Lane& lane, Waiter& waiter);
   void PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-              std::shared_ptr<const Message> message, uint64_t ticket = 0);
+              std::shared_ptr<const Message> message);
+  void PostTo(Lane& lane, const Waiter& waiter, std::list<Mail>&& mail);
+  void RunRetry(Lane& lane, const Retry& retry);
   void LeaveLines(Lane& lane, const Waiter& waiter);
 
   Engine& engine_;

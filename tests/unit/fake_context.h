@@ -185,7 +185,7 @@ class FakeContext final : public Context {
 
   int database_count() const override { return kDatabases; }
 
-  Value FindIn(int db, std::string_view key, Access access) {
+  Value FindIn(int db, std::string_view key, Access access) override {
     opened_.emplace(key);
     Database& database = databases_[static_cast<size_t>(db)];
     auto found = database.find(key);

@@ -25,6 +25,13 @@ bool Does(const Client& client, const Command& command, uint32_t flags) {
       client.queue, [flags](const QueuedCommand& queued) { return queued.command->has(flags); });
 }
 
+// No command, or a container without its subcommand.
+bool NamesNothing(const Request& request) {
+  const Command* const command = request.command;
+  return command == nullptr ||
+         (command->spec->handler == nullptr && command->ArityOk(request.args.size()));
+}
+
 }  // namespace
 
 Admission::Admission(Engine* engine) : engine_(*engine), settings_(engine->settings()) {}
@@ -33,29 +40,14 @@ Admission::Admission(Engine* engine) : engine_(*engine), settings_(engine->setti
 
 Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& request) {
   const Command* command = request.command;
-  if (command == nullptr) {
+  if (NamesNothing(request)) {
     UnknownCommand(lane, client, request.args);
     return Answer::kAnswered;
   }
-  const auto reject = [&](std::string_view error) {
-    Reject(lane, client, command, error);
-    // Monitors have seen its MULTI.
-    if (command->is(commands::kRunsQueue)) engine_.observer().FeedMonitors(client, request.args);
-    return Answer::kAnswered;
-  };
-  if (command->ArityOk(request.args.size()) && command->spec->handler == nullptr) {
-    UnknownCommand(lane, client, request.args);  // a container without its subcommand
-    return Answer::kAnswered;
-  }
   if (const auto objection = Objection(lane, client, request)) [[unlikely]]
-    return reject(*objection);
+    return RejectRequest(lane, client, request, *objection);
   if (client.has(kClientMulti) && !command->is(commands::kInsideMulti)) {
-    try {
-      engine_.transactions().Queue(client, *command, request.args);
-    } catch (const std::bad_alloc&) {
-      return reject(commands::errors::kNoMemory);
-    }
-    return Answer::kAnswered;
+    return Queue(lane, client, request);
   }
   if (client.origin.admitted) return Answer::kRun;
   if (pause_until() != 0 &&
@@ -70,8 +62,46 @@ Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& re
   return Answer::kRun;
 }
 
-std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
-                                                const Request& request) {
+Admission::Answer Admission::AdmitBusy(Lane& lane, Client& client, const Request& request) {
+  if (NamesNothing(request)) {
+    UnknownCommand(lane, client, request.args);
+    return Answer::kAnswered;
+  }
+  const Command& command = *request.command;
+  auto objection = FormalObjection(client, request);
+  if (!objection) objection = SubscribedObjection(client, command);
+  // Keys cannot be locked.
+  const bool allowed =
+      command.has(commands::kAllowBusy) && command.lock == commands::LockClass::kNone;
+  if (!objection && !allowed) objection = busy_error_;
+  if (objection) return RejectRequest(lane, client, request, *objection);
+  if (client.has(kClientMulti) && !command.is(commands::kInsideMulti)) {
+    return Queue(lane, client, request);
+  }
+  return Answer::kRun;
+}
+
+Admission::Answer Admission::RejectRequest(Lane& lane, Client& client, const Request& request,
+                                           std::string_view error) {
+  Reject(lane, client, request.command, error);
+  // Monitors have seen its MULTI.
+  if (request.command->is(commands::kRunsQueue)) {
+    engine_.observer().FeedMonitors(client, request.args);
+  }
+  return Answer::kAnswered;
+}
+
+Admission::Answer Admission::Queue(Lane& lane, Client& client, const Request& request) {
+  try {
+    engine_.transactions().Queue(client, *request.command, request.args);
+  } catch (const std::bad_alloc&) {
+    Reject(lane, client, request.command, commands::errors::kNoMemory);
+  }
+  return Answer::kAnswered;
+}
+
+std::optional<std::string> Admission::FormalObjection(const Client& client,
+                                                      const Request& request) const {
   const Command& command = *request.command;
   if (!command.ArityOk(request.args.size())) {
     return fmt::format("ERR wrong number of arguments for '{}' command", command.full_name);
@@ -91,6 +121,24 @@ std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
   if (client.has(kClientMulti) && command.has(commands::kNoMulti)) {
     return "ERR Command not allowed inside a transaction";
   }
+  return std::nullopt;
+}
+
+std::optional<std::string> Admission::SubscribedObjection(const Client& client,
+                                                          const Command& command) const {
+  if (client.resp != 2 || !client.subscribed() || command.is(commands::kWhileSubscribed)) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+      "allowed in this context",
+      base::ToLower(command.full_name));
+}
+
+std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
+                                                const Request& request) {
+  const Command& command = *request.command;
+  if (auto formal = FormalObjection(client, request)) return formal;
   if (lane.memory.limited && Does(client, command, commands::kDenyOom) &&
       !engine_.memory().HasRoom(lane, request.args)) {
     return std::string(commands::errors::kOom);
@@ -98,12 +146,7 @@ std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
   if (refuses_writes() && !client.origin.admitted) {
     if (auto refusal = Refusal(client, command)) return refusal;
   }
-  if (client.resp == 2 && client.subscribed() && !command.is(commands::kWhileSubscribed)) {
-    return fmt::format(
-        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
-        "allowed in this context",
-        base::ToLower(command.full_name));
-  }
+  if (auto subscribed = SubscribedObjection(client, command)) return subscribed;
   if (loading() && !client.origin.admitted && !command.has(commands::kLoading)) {
     return std::string(commands::errors::kLoading);
   }
@@ -179,6 +222,11 @@ void Admission::RefuseWrites(std::string error) {
   const std::lock_guard lock(refusal_mutex_);
   refusing_.store(!error.empty(), std::memory_order_relaxed);
   refusal_ = std::move(error);
+}
+
+void Admission::DeclareBusy(std::string error) {
+  busy_error_ = std::move(error);
+  engine_.keyspace().gate().DeclareBusy();
 }
 
 void Admission::Pause(int64_t until_ms, bool writes_only) {

@@ -27,6 +27,8 @@ class Admission {
   // kAnswered: with an error, or it was queued. kWait: the client waits, and the command is tried
   // again.
   Answer Admit(Lane& lane, Client& client, const Request& request);
+  // The same while another thread holds the gate closed and is busy: never kWait.
+  Answer AdmitBusy(Lane& lane, Client& client, const Request& request);
   // The command is answered with the error instead of running. command: nullptr when there is none.
   void Reject(Lane& lane, Client& client, const commands::Command* command, std::string_view error);
   // Whether the client was killed or paused while it waited for the gate to close: its command does
@@ -47,6 +49,11 @@ class Admission {
   // Writes are answered with this error from now on; empty: they are accepted.
   void RefuseWrites(std::string error);
   bool refuses_writes() const { return refusing_.load(std::memory_order_relaxed); }
+
+  // ---- a thread that holds the gate closed for long ----
+  // Clients are answered with this error from now on, until it opens the gate. Nothing that those
+  // answers need is changed meanwhile. REQUIRES: the gate is closed by the caller.
+  void DeclareBusy(std::string error);
 
   // ---- CLIENT PAUSE ----
   void Pause(int64_t until_ms, bool writes_only);
@@ -75,6 +82,12 @@ class Admission {
   bool Permitted(const Client& client, const commands::Command& command) const;
   // What stands against the command; none: nothing. It may still have to wait.
   std::optional<std::string> Objection(Lane& lane, Client& client, const Request& request);
+  // What its row and its client alone say.
+  std::optional<std::string> FormalObjection(const Client& client, const Request& request) const;
+  std::optional<std::string> SubscribedObjection(const Client& client,
+                                                 const commands::Command& command) const;
+  Answer Queue(Lane& lane, Client& client, const Request& request);
+  Answer RejectRequest(Lane& lane, Client& client, const Request& request, std::string_view error);
   std::optional<std::string> Refusal(const Client& client, const commands::Command& command);
 
   Engine& engine_;
@@ -82,7 +95,8 @@ class Admission {
   std::atomic<bool> loading_{false};
   std::atomic<bool> refusing_{false};
   std::mutex refusal_mutex_;
-  std::string refusal_;  // guarded by refusal_mutex_
+  std::string refusal_;     // guarded by refusal_mutex_
+  std::string busy_error_;  // written before the gate's holder is busy, read while it is
   std::atomic<int64_t> pause_until_{0};
   std::atomic<bool> pause_writes_only_{false};
 };

@@ -6,6 +6,7 @@
 #include "base/prefetch.h"
 #include "base/trim.h"
 #include "engine/engine.h"
+#include "engine/invocation.h"
 
 namespace sava::engine {
 
@@ -170,9 +171,15 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       request.outcome = Request::Outcome::kRefused;
       continue;
     }
-    if (lane.locks.gate_wanted()) {
-      lane.locks.StepAside();
-      lane.now_ms = engine_.clock().WallMillis();
+    if (lane.locks.gate_wanted()) [[unlikely]] {
+      if (!lane.locks.gives_way()) {
+        lane.locks.StepAside();
+        lane.now_ms = engine_.clock().WallMillis();
+      } else if (i > 0) {  // the rest of the round is to be short
+        lane.waits.Yield(client);
+        request.outcome = Request::Outcome::kRefused;
+        continue;
+      }
     }
     request.outcome = Request::Outcome::kDone;
     if (&client != limited) {
@@ -191,6 +198,29 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
     if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
     if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
+  }
+}
+
+void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
+  for (Request& request : batch) {
+    Client& client = *request.client;
+    request.outcome = Request::Outcome::kRefused;
+    if (client.waiting() || client.has(kClientCloseAfterReply | kClientCloseNow)) continue;
+    const keyspace::BusyPass pass(engine_.keyspace().gate());
+    if (!pass) continue;  // it is run in the next round
+    lane.now_ms = engine_.clock().WallMillis();
+    lane.batch.busy = true;
+    request.command = engine_.table().Resolve(request.args);
+    const size_t mark = client.out.Mark();
+    const bool ran = base::IfMemory([&] {
+      if (engine_.admission().AdmitBusy(lane, client, request) == Admission::Answer::kRun) {
+        CallHandler(lane, {.client = &client, .command = request.command, .args = request.args});
+      }
+    });
+    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
+    FinishReply(client, mark);
+    lane.batch.busy = false;
+    request.outcome = Request::Outcome::kDone;
   }
 }
 

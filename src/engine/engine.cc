@@ -29,6 +29,7 @@ Engine::Engine(const Options& options, Settings* settings, const commands::Comma
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
     mailboxes.push_back(&lanes_.back()->mailbox);
+    keyspace_.gate().set_wake(i, [mailbox = mailboxes.back()] { mailbox->Wake(); });
   }
   house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
   pubsub_ = std::make_unique<PubSub>(std::move(mailboxes));
@@ -48,6 +49,12 @@ void Engine::BeginRound(Lane& lane) {
   lane.round = base::Budget();
 }
 
+bool Engine::TryBeginRound(Lane& lane) {
+  if (!lane.locks.TryBeginRound()) return false;
+  lane.round = base::Budget();
+  return true;
+}
+
 void Engine::EndRound(Lane& lane) {
   lane.locks.EndRound();
   memory_.FreeGarbage(lane);
@@ -58,6 +65,8 @@ void Engine::BeginBatch(Lane& lane) {
   lane.now_ms = clock_->WallMillis();
   lane.lru_clock = LruClock(lane.now_ms);
   lane.locks.timer().Restart();
+  if (!lane.batch.unwatch.empty()) [[unlikely]]
+    transactions_.UnwatchDue(lane);
   charging_.WriteDue(lane);
   memory_.LookAt(lane);
   lane.batch.journal_full =
@@ -101,6 +110,7 @@ void Engine::RemoveClient(Lane& lane, Client& client) {
   if (client.has(kClientMonitor)) observer_.monitors().fetch_sub(1, std::memory_order_relaxed);
   lane.clients.erase(client.id);
   std::erase(lane.to_flush, &client);
+  std::erase(lane.batch.unwatch, &client);
   lane.waits.Forget(client);
 }
 

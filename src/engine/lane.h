@@ -48,8 +48,10 @@ struct BatchState {
   std::string_view last_name;                       // of the last command looked up
   const commands::Command* last_command = nullptr;  // and the command
   EffectGroup effects;                              // of the outermost invocation that runs
-  bool journal_full = false;  // writers are to wait until the log has caught up
-  bool awaits_save = false;   // the command under way is answered when a snapshot is saved
+  bool journal_full = false;     // writers are to wait until the log has caught up
+  bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)
+  std::vector<Client*> unwatch;  // whose watches end as soon as this lane is inside the gate again
+  bool awaits_save = false;      // the command under way is answered when a snapshot is saved
 };
 
 // What a lane knows of memory, and has to do for it.

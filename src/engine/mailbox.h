@@ -46,6 +46,10 @@ struct Mail {
 class Mailbox {
  public:
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+  // The lane's thread is to look around, though there is no mail for it.
+  void Wake() const {
+    if (wake_) wake_();
+  }
 
   // Takes no memory: what must not be lost is made before what it tells of is done.
   void Post(std::list<Mail>&& mails) noexcept {

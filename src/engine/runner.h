@@ -24,6 +24,11 @@ class Runner {
   void Prepare(Lane& lane, std::span<Request> batch);
   void RunBatch(Lane& lane, std::span<Request> batch);
 
+  // While another thread holds the gate closed and is busy: answers what needs nothing of what the
+  // gate guards, and everything else with the error that says so. The client of a request that is
+  // refused goes on in the next round. REQUIRES: outside the gate, in no round.
+  void RunBusy(Lane& lane, std::span<Request> batch);
+
   // ---- one command ----
   // Runs a command whose locks are held; false when it has made its client wait.
   bool Call(Lane& lane, const Work& work);

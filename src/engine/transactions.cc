@@ -53,6 +53,10 @@ void Transactions::ForgetWatches(Client& client) {
 }
 
 void Transactions::Unwatch(Lane& lane, Client& client) {
+  if (lane.batch.busy) {  // the thread that is busy takes no locks
+    if (!client.watched.empty()) lane.batch.unwatch.push_back(&client);
+    return;
+  }
   for (const WatchedKey& watched : client.watched) {
     const size_t home = Keyspace::StripeOf(engine_.keyspace().Hash(watched.key));
     const StripeGuard guard(lane.locks, home);
@@ -128,6 +132,10 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
   engine_.waiting().RunRetries(lane);
   client.last_command = &exec;
   return answered();
+}
+
+void Transactions::UnwatchDue(Lane& lane) {
+  for (Client* const client : std::exchange(lane.batch.unwatch, {})) Unwatch(lane, *client);
 }
 
 LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& views) {

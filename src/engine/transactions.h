@@ -25,7 +25,9 @@ class Transactions {
   // EXEC; false when the client is to wait.
   bool Run(Lane& lane, Client& client, const commands::Command& exec, commands::Args args);
   void Discard(Lane& lane, Client& client);
+  // While another thread is busy (Runner::RunBusy) it is done by the lane's next batch.
   void Unwatch(Lane& lane, Client& client);
+  void UnwatchDue(Lane& lane);
 
  private:
   using Views = std::vector<std::vector<std::string_view>>;  // of the queued commands' arguments

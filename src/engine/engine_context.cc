@@ -29,6 +29,21 @@ constexpr size_t kPrebuild = 32 * 1024;
 constexpr size_t kKeepRecord = 256 * 1024;
 constexpr size_t kKeepNotices = 1024;
 
+// A value on its way to a table: dropped unless the table has taken it over.
+struct LooseValue {
+  LooseValue() = default;
+  explicit LooseValue(const NewValue& loose) : value(loose) {}
+  LooseValue(const LooseValue&) = delete;
+  LooseValue& operator=(const LooseValue&) = delete;
+  ~LooseValue() {
+    if (value.blob != nullptr) value.blob->Unref();
+    if (!borrowed) delete value.object;
+  }
+
+  NewValue value;
+  bool borrowed = false;  // the object belongs to another entry meanwhile
+};
+
 }  // namespace
 
 constinit thread_local const EngineContext* EngineContext::running_ = nullptr;
@@ -326,6 +341,13 @@ bool EngineContext::IsExpired(int db, std::string_view key) {
 
 // ---- changing ----
 
+// Before something may be displaced: Discard takes no memory.
+void EngineContext::ExpectDiscard() {
+  std::vector<Displaced>& garbage = lane_.garbage;
+  if (garbage.size() == garbage.capacity())
+    garbage.reserve(std::max<size_t>(16, 2 * garbage.size()));
+}
+
 void EngineContext::Discard(const Displaced& displaced) {
   if (displaced.object != nullptr && engine_.snapshot_.active() &&
       engine_.snapshot_.TakeObject(displaced.object)) {
@@ -350,11 +372,12 @@ void EngineContext::NoteReady(int db, size_t stripe, std::string_view key, bool 
 }
 
 void EngineContext::Block(const BlockRequest& request) {
-  blocked_ = true;
   if (waiter_ == nullptr) {
     engine_.Block(lane_, *client_, *command_, args_, request);
+    blocked_ = true;
     return;
   }
+  blocked_ = true;
   // It keeps its place and its deadline.
   const int64_t before = waiter_->wake_at_ms.exchange(request.wake_at_ms);
   if (request.wake_at_ms != 0 && (before == 0 || request.wake_at_ms < before)) {
@@ -362,8 +385,9 @@ void EngineContext::Block(const BlockRequest& request) {
   }
 }
 
-void EngineContext::PutValue(int db, std::string_view key, const NewValue& value,
-                             int64_t expire_at) {
+// What it has not taken over when it throws is dropped by the caller's LooseValue.
+void EngineContext::PutValue(int db, std::string_view key, NewValue& value, int64_t expire_at) {
+  ExpectDiscard();
   Located at = Locate(db, key);
   if (at.entry != nullptr && at.entry->has(keyspace::kHasExpiry) &&
       at.entry->expire_at() < past_ms_) {
@@ -378,19 +402,22 @@ void EngineContext::PutValue(int db, std::string_view key, const NewValue& value
   if (at.entry != nullptr) BeforeChange(table, at.entry);
   Displaced displaced;
   Entry* entry = table.PutAt(at.slot, at.hash, key, value, expire_at, &displaced);
+  value.blob = nullptr;
+  value.object = nullptr;
   Discard(displaced);
   if (at.entry == nullptr) {
     entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
-    NotifyIn(db, commands::kNotifyNew, "new", key);
   } else {
     Touch(entry);
   }
   NoteChange(db, at.stripe, key);
+  if (at.entry == nullptr) NotifyIn(db, commands::kNotifyNew, "new", key);
 }
 
 void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at,
                               bool as_number) {
-  NewValue value = StringValue(text, as_number);
+  LooseValue loose{StringValue(text, as_number)};
+  NewValue& value = loose.value;
   if (value.form != keyspace::Form::kInt) {
     if (!as_number && expire_at >= 0) {
       const Located at = Locate(db_, key);
@@ -431,6 +458,7 @@ void EngineContext::SetInteger(std::string_view key, int64_t number, int64_t exp
 }
 
 char* EngineContext::OpenString(std::string_view key, size_t size) {
+  ExpectDiscard();
   const Located at = Locate(db_, key);
   if (at.entry != nullptr) BeforeChange(*at.table, at.entry);
   last_key_ = nullptr;
@@ -453,10 +481,10 @@ char* EngineContext::EditString(std::string_view key, size_t size) {
 
 void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Object> object,
                               int64_t expire_at) {
-  NewValue value;
-  value.kind = keyspace::Kind::kObject;
-  value.object = object.release();
-  PutValue(db_, key, value, expire_at);
+  LooseValue loose;
+  loose.value.kind = keyspace::Kind::kObject;
+  loose.value.object = object.release();
+  PutValue(db_, key, loose.value, expire_at);
 }
 
 void EngineContext::Touched(std::string_view key) {
@@ -470,13 +498,14 @@ void EngineContext::DeadlineMoved(std::string_view key) {
 
 void EngineContext::Remove(int db, Table& table, std::string_view key, uint64_t hash,
                            bool expired) {
+  ExpectDiscard();
+  if (engine_.snapshot_.active()) {
+    if (Entry* entry = table.Find(hash, key); entry != nullptr) BeforeChange(table, entry);
+  }
   keyspace::WatchMap& watches = engine_.keyspace_.stripe(Keyspace::StripeOf(hash)).watches;
   if (!watches.empty()) watches.Touch(db, key, expired);
   NoteReady(db, Keyspace::StripeOf(hash), key, true);
   last_key_ = nullptr;
-  if (engine_.snapshot_.active()) {
-    if (Entry* entry = table.Find(hash, key); entry != nullptr) BeforeChange(table, entry);
-  }
   Displaced displaced;
   table.Remove(hash, key, &displaced);
   Discard(displaced);
@@ -595,50 +624,35 @@ void EngineContext::Rename(std::string_view src, std::string_view dst) {
   const Located from = Locate(db_, src);
   if (from.entry == nullptr) return;
   BeforeChange(*from.table, from.entry);
-  types::Object* object =
+  types::Object* const object =
       from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
-  NewValue value = ValueOf(from.entry, object);
-  const int64_t expire_at = from.entry->expire_at();
   const uint32_t age = from.entry->age();
-  // The source goes first: both may live in one table, whose entries a Put may move.
-  std::string bytes(value.bytes);
-  value.bytes = bytes;
-  keyspace::WatchMap& watches = engine_.keyspace_.stripe(from.stripe).watches;
-  if (!watches.empty()) watches.Touch(db_, src);
-  NoteReady(db_, from.stripe, src, true);
-  last_key_ = nullptr;
-  Displaced displaced;
-  from.table->Remove(from.hash, src, &displaced);
-  if (object == nullptr) Discard(displaced);
-  // As in Redis the destination is a new key, whether it was there or not.
-  Delete(dst);
-  try {
-    PutValue(db_, dst, value, expire_at);
-  } catch (const std::bad_alloc&) {
-    PutValue(db_, src, value, expire_at);  // into the room that it has just left
-    throw;
-  }
+  const bool replaced = static_cast<bool>(FindIn(db_, dst, Access::kPeek));
+  MoveValue(db_, src, db_, dst);
   const Located to = Locate(db_, dst);
   to.entry->set_age(age);
   if (object != nullptr && engine_.snapshot_.active()) {
     engine_.snapshot_.MoveObject(object, to.stripe);
   }
+  // As in Redis the destination is a new key, whether it was there or not.
+  if (replaced) NotifyIn(db_, commands::kNotifyNew, "new", dst);
 }
 
 bool EngineContext::CopyKey(std::string_view src, int dst_db, std::string_view dst, bool replace) {
-  if (FindIn(dst_db, dst, Access::kPeek) && !replace) return false;
+  const bool replaced = static_cast<bool>(FindIn(dst_db, dst, Access::kPeek));
+  if (replaced && !replace) return false;
   const Located from = Locate(db_, src);
   if (from.entry == nullptr) return false;
   types::Object* object = from.entry->kind() == keyspace::Kind::kObject
                               ? from.entry->object()->Copy().release()
                               : nullptr;
-  NewValue value = ValueOf(from.entry, object);
+  LooseValue loose{ValueOf(from.entry, object)};
+  NewValue& value = loose.value;
   const std::string bytes(value.bytes);
   value.bytes = bytes;
   const int64_t expire_at = from.entry->expire_at();
-  const Located old = Locate(dst_db, dst);
-  if (old.entry != nullptr) Remove(dst_db, *old.table, dst, old.hash, false);
   PutValue(dst_db, dst, value, expire_at);
+  if (replaced) NotifyIn(dst_db, commands::kNotifyNew, "new", dst);
   return true;
 }
 
@@ -647,17 +661,29 @@ bool EngineContext::MoveKey(std::string_view key, int dst_db) {
   const Located from = Locate(db_, key);
   if (from.entry == nullptr) return false;
   BeforeChange(*from.table, from.entry);
-  types::Object* object =
+  MoveValue(db_, key, dst_db, key);
+  return true;
+}
+
+// The value goes to another key, which is not there. Without memory it stays where it is.
+void EngineContext::MoveValue(int db, std::string_view key, int dst_db, std::string_view dst) {
+  ExpectDiscard();
+  const Located from = Locate(db, key);
+  types::Object* const object =
       from.entry->kind() == keyspace::Kind::kObject ? from.entry->object() : nullptr;
-  NewValue value = ValueOf(from.entry, object);
-  const int64_t expire_at = from.entry->expire_at();
-  PutValue(dst_db, key, value, expire_at);
-  NoteChange(db_, from.stripe, key);
+  LooseValue loose{ValueOf(from.entry, object)};
+  // Both may live in one table, whose entries a Put may move.
+  const std::string bytes(loose.value.bytes);
+  loose.value.bytes = bytes;
+  loose.borrowed = object != nullptr;
+  PutValue(dst_db, dst, loose.value, from.entry->expire_at());
+  keyspace::WatchMap& watches = engine_.keyspace_.stripe(from.stripe).watches;
+  if (!watches.empty()) watches.Touch(db, key);
+  NoteReady(db, from.stripe, key, true);
   last_key_ = nullptr;
   Displaced displaced;
   from.table->Remove(from.hash, key, &displaced);
   if (object == nullptr) Discard(displaced);
-  return true;
 }
 
 int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace_.Size(db_)); }

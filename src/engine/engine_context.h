@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/if_memory.h"
 #include "commands/context.h"
 #include "engine/engine.h"
 #include "types/type_registry.h"
@@ -150,6 +151,19 @@ class EngineContext final : public commands::Context {
   // For work outside a command (upkeep, eviction): effects are recorded by EndUpkeep.
   void BeginUpkeep();
   void EndUpkeep();
+  // Both, around the work. False when there was no memory: what was done of it is done.
+  template <typename Work>
+  bool DoUpkeep(const Work& work) {
+    const auto all = [&] {
+      BeginUpkeep();
+      work();
+      EndUpkeep();
+    };
+    if (base::IfMemory(all)) return true;
+    Abandon();
+    engine_.NoteOutOfMemory();
+    return false;
+  }
   // Sets a key of database 0 outside a command, or before one, and logs it. REQUIRES: the key's
   // lock.
   void WriteBack(std::string_view key, std::string_view text, bool number, int64_t expire_at);
@@ -183,8 +197,10 @@ class EngineContext final : public commands::Context {
   void NoteChange(int db, size_t stripe, std::string_view key);
   // The key is ready for those who wait for it; gone: because it is there no longer.
   void NoteReady(int db, size_t stripe, std::string_view key, bool gone);
+  void ExpectDiscard();
   void Discard(const keyspace::Displaced& displaced);
-  void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
+  void PutValue(int db, std::string_view key, keyspace::NewValue& value, int64_t expire_at);
+  void MoveValue(int db, std::string_view key, int dst_db, std::string_view dst);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
   void Propagate(std::span<const std::string_view> words, int db);
   // Appends the effects to the journal. REQUIRES: there are some.

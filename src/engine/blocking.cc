@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 #include "engine/engine_context.h"
@@ -62,13 +63,17 @@ WaitLine* WaitLines::Find(int db, size_t stripe, std::string_view key) {
 void WaitLines::Add(int db, size_t stripe, std::string_view key, const WaiterPtr& waiter) {
   Lines& lines = stripes_[stripe].lines;
   auto it = lines.find(NameView{db, key});
+  if (it != lines.end() && it->second.waiters.back() == waiter) return;
   if (it == lines.end()) {
-    it = lines.emplace(Name{db, std::string(key)}, WaitLine{}).first;
+    WaitLine fresh;
+    fresh.place.push_back({db, stripe, std::string(key)});
+    fresh.waiters.push_back(waiter);
+    it = lines.emplace(Name{db, std::string(key)}, std::move(fresh)).first;
     keys_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    it->second.waiters.push_back(waiter);
   }
   WaitLine& line = it->second;
-  if (!line.waiters.empty() && line.waiters.back() == waiter) return;
-  line.waiters.push_back(waiter);
   waiter->lines.fetch_add(1, std::memory_order_relaxed);
   if (waiter->on_deletion && line.on_deletion++ == 0) {
     on_deletion_.fetch_add(1, std::memory_order_relaxed);
@@ -139,14 +144,22 @@ void Engine::Block(Lane& lane, Client& client, const Command& command, commands:
   lane.key_indexes.clear();
   waiter->needs_all = commands::KeyIndexes(command, args, &lane.key_indexes) &&
                       lane.key_indexes.size() > request.keys.size();
-  for (const Waiter::Key& key : waiter->keys) {
-    waits_.Add(client.db, key.stripe, key.name, waiter);
+  client.waiter = waiter;
+  try {
+    for (const Waiter::Key& key : waiter->keys) {
+      waits_.Add(client.db, key.stripe, key.name, waiter);
+    }
+    Arm(lane, client);
+  } catch (const std::bad_alloc&) {  // it waits nowhere
+    for (const Waiter::Key& key : waiter->keys) {
+      waits_.Remove(client.db, key.stripe, key.name, *waiter);
+    }
+    client.waiter = nullptr;
+    throw;
   }
-  client.waiter = std::move(waiter);
   client.set(kClientBlocked);
   client.block_deadline_ms = request.deadline_ms;
   client.on_timeout = nullptr;
-  Arm(lane, client);
 }
 
 // Sets the alarm of a waiting client. On its lane's thread.
@@ -162,9 +175,18 @@ void Engine::Arm(Lane& lane, Client& client) {
 
 void Engine::SetAlarm(Lane& lane, Client& client, int64_t at) {
   if (at == client.alarm_ms) return;
-  if (client.alarm_ms != INT64_MAX) lane.alarms.erase({client.alarm_ms, client.id});
-  client.alarm_ms = at;
-  if (at != INT64_MAX) lane.alarms.emplace(std::pair{at, client.id}, &client);
+  // The place of the old alarm is the new one's: only the first takes memory.
+  auto node = lane.alarms.extract({client.alarm_ms, client.id});
+  if (at == INT64_MAX) {
+    client.alarm_ms = at;
+  } else if (node.empty()) {
+    lane.alarms.emplace(std::pair{at, client.id}, &client);
+    client.alarm_ms = at;
+  } else {
+    client.alarm_ms = at;
+    node.key().first = at;
+    lane.alarms.insert(std::move(node));
+  }
 }
 
 // ---- waking up ----
@@ -173,16 +195,16 @@ void Engine::MarkReady(Lane& lane, int db, size_t stripe, std::string_view key, 
   WaitLine* line = waits_.Find(db, stripe, key);
   if (line == nullptr || line->ready || (gone && line->on_deletion == 0)) return;
   line->ready = true;
-  lane.ready.push_back({db, stripe, std::string(key)});
+  lane.ready.splice(lane.ready.end(), line->place);
 }
 
 void Engine::MarkAllReady(Lane& lane, int db, bool gone) {
   if (!waits_.any()) return;
   for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
-    waits_.ForEach(db, stripe, [&](const std::string& key, WaitLine& line) {
+    waits_.ForEach(db, stripe, [&](const std::string&, WaitLine& line) {
       if (line.ready || (gone && line.on_deletion == 0)) return;
       line.ready = true;
-      lane.ready.push_back({db, stripe, key});
+      lane.ready.splice(lane.ready.end(), line.place);
     });
   }
 }
@@ -197,22 +219,31 @@ void Engine::ServeReadyKeys(Lane& lane) {
   // What a long command has made may have expired by its end.
   lane.now_ms = clock_->WallMillis();
   while (!lane.ready.empty()) {
-    for (const ReadyKey& key : std::exchange(lane.ready, {})) {
-      if (WaitLine* line = waits_.Find(key.db, key.stripe, key.key); line != nullptr) {
-        line->ready = false;
-        ServeLine(lane, key, 0);
-      }
+    std::list<ReadyKey> place;
+    place.splice(place.end(), lane.ready, lane.ready.begin());
+    const ReadyKey& key = place.front();
+    WaitLine* line = waits_.Find(key.db, key.stripe, key.key);
+    if (line == nullptr) continue;
+    line->ready = false;
+    try {
+      ServeLine(lane, key.db, {key.key, key.stripe}, 0);
+    } catch (const std::bad_alloc&) {  // nothing was taken: they wait for the key's next change
     }
+    line = waits_.Find(key.db, key.stripe, key.key);
+    if (line == nullptr || !line->place.empty()) continue;
+    // Changed again by those who were served.
+    std::list<ReadyKey>& home = line->ready ? lane.ready : line->place;
+    home.splice(home.end(), place);
   }
 }
 
 // Serves the waiters that came after `order`. REQUIRES: the key's lock.
-void Engine::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
-  const WaitLine* line = waits_.Find(key.db, key.stripe, key.key);
+void Engine::ServeLine(Lane& lane, int db, const Waiter::Key& key, uint64_t order) {
+  const WaitLine* line = waits_.Find(db, key.stripe, key.name);
   if (line == nullptr) return;
   size_t at = line->After(order);
   while (line != nullptr && at < line->waiters.size()) {
-    const commands::Value value = lane.serving->Glance(key.db, key.key);
+    const commands::Value value = lane.serving->Glance(db, key.name);
     if (!value && line->on_deletion == 0) return;
     const WaiterPtr waiter = line->waiters[at];
     if (!waiter->Wants(value) && waiter->waiting()) {
@@ -220,11 +251,12 @@ void Engine::ServeLine(Lane& lane, const ReadyKey& key, uint64_t order) {
       continue;
     }
     if (waiter->needs_all && waiter->waiting()) {
-      lane.retries.push_back({.waiter = waiter, .key = key, .in_line = true});
+      const auto own = std::ranges::find(waiter->keys, key.name, &Waiter::Key::name);
+      lane.retries.push_back({.waiter = waiter, .key = *own});
       return;
     }
-    if (Serve(lane, *waiter, Waiter::Key{key.key, key.stripe}) == Waiter::Taken::kGone) {
-      line = waits_.Find(key.db, key.stripe, key.key);
+    if (Serve(lane, *waiter, key) == Waiter::Taken::kGone) {
+      line = waits_.Find(db, key.stripe, key.name);
     } else {
       ++at;
     }
@@ -245,13 +277,18 @@ Waiter::Taken Engine::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Ke
     }
   }
   // Only now: its own loop finds it in no line that it would have to lock.
-  if (lane.served != nullptr) {
-    PostTo(lane, waiter, Mail::Kind::kReply, std::exchange(lane.served, nullptr), lane.seen + 1);
+  if (!lane.served.empty()) {
+    lane.served.front().ticket = lane.seen + 1;
+    PostTo(lane, waiter, std::exchange(lane.served, {}));
   }
   return taken;
 }
 
 Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key) {
+  // What will tell of it is made before anything is taken for it.
+  auto message = std::make_shared<Message>();
+  std::list<Mail> mail;
+  mail.push_back({Mail::Kind::kReply, waiter.client, message, waiter.token});
   if (const Waiter::Taken taken = waiter.Take(); taken != Waiter::Taken::kYes) return taken;
   Client& stand_in = *lane.stand_in;
   stand_in.id = waiter.client;
@@ -275,22 +312,12 @@ Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter:
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - start) * nanos_per_tick_);
   CountAnswered(lane, *waiter.command, nanos, context.reply());
   waiter.nanos = std::max<uint64_t>(nanos, 1);
-  auto message = std::make_shared<Message>();
   if (stand_in.out.over()) {
     stand_in.out = protocol::OutBuffer();
     protocol::Reply(&stand_in.out, 2).Error(commands::errors::kNoMemory);
   }
-  while (!stand_in.out.empty()) {
-    iovec vectors[16];
-    const size_t count = stand_in.out.Gather(vectors, 16);
-    size_t total = 0;
-    for (size_t i = 0; i < count; ++i) {
-      message->resp2.append(static_cast<const char*>(vectors[i].iov_base), vectors[i].iov_len);
-      total += vectors[i].iov_len;
-    }
-    stand_in.out.Consume(total);
-  }
-  lane.served = std::move(message);
+  message->out = std::exchange(stand_in.out, {});
+  lane.served = std::move(mail);
   return Waiter::Taken::kGone;
 }
 
@@ -304,8 +331,13 @@ Waiter::Taken Engine::ServeAnyKey(Lane& lane, Waiter& waiter) {
 }
 
 void Engine::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-                    std::shared_ptr<const Message> message, uint64_t ticket) {
-  Mail mail{kind, waiter.client, std::move(message), waiter.token, ticket};
+                    std::shared_ptr<const Message> message) {
+  std::list<Mail> mail;
+  mail.push_back({kind, waiter.client, std::move(message), waiter.token});
+  PostTo(lane, waiter, std::move(mail));
+}
+
+void Engine::PostTo(Lane& lane, const Waiter& waiter, std::list<Mail>&& mail) {
   if (waiter.lane == lane.index && lane.in_round) {
     // This thread looks into its mailbox before it sleeps.
     lane.own_mail = true;
@@ -321,7 +353,7 @@ void Engine::CountAnswered(Lane& lane, const Command& command, uint64_t nanos,
   CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
   stats.calls.Add();
   stats.nanos.Add(nanos);
-  if (settings_->latency_tracking) stats.EnsureHistogram().Record(nanos);
+  if (settings_->latency_tracking) stats.Record(nanos);
   if (!reply.had_error()) return;
   stats.failed.Add();
   lane.stats.error_replies.Add();
@@ -333,32 +365,43 @@ void Engine::CountAnswered(Lane& lane, const Command& command, uint64_t nanos,
 void Engine::RunRetries(Lane& lane) {
   if (lane.retries.empty()) return;
   ReleaseHeld(lane);
-  while (!lane.retries.empty()) {
-    for (const Retry& retry : std::exchange(lane.retries, {})) {
-      Waiter& waiter = *retry.waiter;
-      LockSet set;
+  // What is served may add to them.
+  for (size_t i = 0; i < lane.retries.size(); ++i) {
+    const Retry retry = lane.retries[i];
+    LockSet set;
+    try {
       lane.key_hashes.clear();
-      AddKeys(lane, *waiter.command, waiter.args, &set);
-      for (const Waiter::Key& key : waiter.keys) set.Add(key.stripe);
-      const bool nested = lane.exclusive;
-      if (!nested) LockPatiently(lane, set);
-      const uint64_t wrote = lane.stand_in->wrote;
-      const Waiter::Taken left = waiter.needs_all || retry.by_time
-                                     ? Serve(lane, waiter, std::nullopt)
-                                     : ServeAnyKey(lane, waiter);
-      if (left == Waiter::Taken::kGone) {
-        for (const Waiter::Key& key : waiter.keys) {
-          waits_.Remove(waiter.db, key.stripe, key.name, waiter);
-        }
-      }
-      if (retry.in_line) {
-        ServeLine(lane, retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
-      }
-      ServeReadyKeys(lane);
-      NoteTold(lane, *lane.stand_in, lane.key_hashes, wrote);
-      if (!nested) UnlockAll(lane, set);
+      AddKeys(lane, *retry.waiter->command, retry.waiter->args, &set);
+    } catch (const std::bad_alloc&) {  // nothing was taken: it waits on
+      continue;
+    }
+    for (const Waiter::Key& key : retry.waiter->keys) set.Add(key.stripe);
+    const bool nested = lane.exclusive;
+    if (!nested) LockPatiently(lane, set);
+    const uint64_t wrote = lane.stand_in->wrote;
+    try {
+      RunRetry(lane, retry);
+    } catch (const std::bad_alloc&) {  // the same
+    }
+    ServeReadyKeys(lane);
+    NoteTold(lane, *lane.stand_in, lane.key_hashes, wrote);
+    if (!nested) UnlockAll(lane, set);
+  }
+  lane.retries.clear();
+}
+
+// REQUIRES: all keys of its waiter are locked.
+void Engine::RunRetry(Lane& lane, const Retry& retry) {
+  Waiter& waiter = *retry.waiter;
+  const Waiter::Taken left = waiter.needs_all || retry.by_time ? Serve(lane, waiter, std::nullopt)
+                                                               : ServeAnyKey(lane, waiter);
+  if (left == Waiter::Taken::kGone) {
+    for (const Waiter::Key& key : waiter.keys) {
+      waits_.Remove(waiter.db, key.stripe, key.name, waiter);
     }
   }
+  if (!retry.key) return;
+  ServeLine(lane, waiter.db, *retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
 }
 
 void Engine::LockPatiently(Lane& lane, const LockSet& set) {
@@ -384,9 +427,11 @@ void Engine::UnlockAll(Lane& lane, const LockSet& set) {
 // ---- the end of waiting ----
 
 // The client goes on. On its lane's thread; its waiter is claimed.
-void Engine::Release(Lane& lane, Client& client, std::string_view reply) {
+void Engine::Release(Lane& lane, Client& client, const Message& message) {
   const size_t mark = client.out.Mark();
-  client.out.Append(reply);
+  client.out.Append(message.resp2);
+  client.out.Append(message.out);
+  if (client.out.over()) client.set(kClientCloseNow);
   FinishReply(client, mark);
   if (client.waiter->lines.load(std::memory_order_acquire) > 0) {
     lane.leaving.push_back(std::move(client.waiter));
@@ -474,7 +519,9 @@ void Engine::RingAlarms(Lane& lane) {
       protocol::Reply none(nullptr, waiter->resp);
       CountAnswered(lane, *waiter->command, 0, none);
       LeaveLines(lane, *waiter);
-      Release(lane, client, TimeoutText(*waiter));
+      Message message;
+      message.resp2 = TimeoutText(*waiter);
+      Release(lane, client, message);
       continue;
     }
     const bool writes = waiter->command->has(commands::kWrite | commands::kMayReplicate);

@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "base/trim.h"
 #include "engine/aging.h"
@@ -69,6 +70,7 @@ Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
   serving = std::make_unique<EngineContext>(this);
   stand_in = std::make_unique<Client>();
   candidates.reserve(kCandidates + 1);  // eviction is not to take memory
+  retries.reserve(kCandidates);         // nor who serves those who wait
 }
 
 Lane::~Lane() = default;
@@ -281,8 +283,8 @@ size_t WrittenBytes(const Request& request, uint32_t k) {
 
 }  // namespace
 
-void Engine::Prepare(Lane& lane, std::span<Request> batch) {
-  base::ClearAndTrim(&lane.hashes, kKeptHashes);
+// Requests for which there is no memory stay unprepared.
+void Engine::FindHashes(Lane& lane, std::span<Request> batch) {
   for (Request& request : batch) {
     const std::string_view name = request.args[0];
     if (lane.last_command != nullptr && name == lane.last_name) {
@@ -299,6 +301,7 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
     request.key_count = 0;
     const Command* command = request.command;
     if (command == nullptr || !command->simple_keys || !command->ArityOk(request.args.size())) {
+      request.prepared = true;
       continue;
     }
     const int argc = static_cast<int>(request.args.size());
@@ -310,6 +313,15 @@ void Engine::Prepare(Lane& lane, std::span<Request> batch) {
       const keyspace::Table* table = keyspace_.table(request.client->db, Keyspace::StripeOf(hash));
       if (table != nullptr) table->PrefetchTable();
     }
+    request.prepared = true;
+  }
+}
+
+void Engine::Prepare(Lane& lane, std::span<Request> batch) {
+  base::ClearAndTrim(&lane.hashes, kKeptHashes);
+  for (Request& request : batch) request.prepared = false;
+  if (!base::IfMemory([&] { FindHashes(lane, batch); })) {
+    for (Request& request : batch) request.key_count = request.prepared ? request.key_count : 0;
   }
   lane.last_command = nullptr;  // the name's bytes live only as long as the batch
   // Each pass fetches what the next one reads, for all keys at once.
@@ -408,11 +420,16 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       LimitOutput(client);
       limited = &client;
     }
-    if (limiter_.enabled() && !Charge(lane, request)) continue;
-    if (!RunOne(lane, request)) {
+    const bool ran = base::IfMemory([&] {
+      if (!request.prepared) throw std::bad_alloc();
+      if (limiter_.enabled() && !Charge(lane, request)) return;
+      if (RunOne(lane, request)) return;
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limiter_.enabled();
-    }
+    });
+    if (!ran && client.has(kClientReplay)) throw std::bad_alloc();
+    // It had not come to its locks.
+    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
     if (client.out.over() && !client.has(kClientReplay)) [[unlikely]]
       client.set(kClientCloseNow);
   }
@@ -522,7 +539,7 @@ void Engine::Handle(EngineContext& context, Client& client, const Command& comma
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);
   context.Abandon();
-  if (command.has(commands::kWrite) && host_ != nullptr) host_->OutOfMemory();
+  if (command.has(commands::kWrite)) NoteOutOfMemory();
 }
 
 // What is looked at while a reply is built; the loop looks again, more closely, when it has sent
@@ -578,6 +595,11 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
   EngineContext& context = *lane.context;
   context.Begin(client, command, args, hashes);
   Handle(context, client, command);
+  base::IfMemory([&] { NoteCall(lane, client, command); });
+}
+
+void Engine::NoteCall(Lane& lane, Client& client, const Command& command) {
+  EngineContext& context = *lane.context;
   if (monitors_.load(std::memory_order_relaxed) > 0 &&
       !command.has(commands::kSkipMonitor | commands::kAdmin)) [[unlikely]] {
     FeedMonitors(lane, client, context.shown_args());
@@ -596,7 +618,7 @@ void Engine::CallHandler(Lane& lane, Client& client, const Command& command, com
       static_cast<uint64_t>(static_cast<double>(ticks - lane.last_ticks) * nanos_per_tick_);
   lane.last_ticks = ticks;
   stats.nanos.Add(nanos);
-  if (settings_->latency_tracking) stats.EnsureHistogram().Record(nanos);
+  if (settings_->latency_tracking) stats.Record(nanos);
   if (context.reply().had_error()) {
     stats.failed.Add();
     lane.stats.error_replies.Add();
@@ -869,7 +891,7 @@ bool Engine::ReceiveMail(Lane& lane) {
           if (waiter.nanos != 0 && MayBeSlow(waiter.nanos)) {
             NoteSlow(client, *waiter.command, waiter.args, waiter.nanos);
           }
-          Release(lane, client, mail.message->resp2);
+          Release(lane, client, *mail.message);
           return;
         }
         client.set(kClientBlocked, false);
@@ -993,6 +1015,9 @@ bool Client::blocked() const {
 
 void Engine::AddClient(Lane& lane, Client& client) {
   client.lane = lane.index;
+  // It may have to wait when there is no memory for its place among those who wait.
+  const size_t clients = lane.clients.size() + 1;
+  if (lane.waiting.capacity() < clients) lane.waiting.reserve(2 * clients);
   lane.clients.emplace(client.id, &client);
 }
 
@@ -1030,7 +1055,7 @@ void Engine::FreeGarbage(Lane& lane) {
         delete object;
         item.object = nullptr;
       } else if (!later) {
-        background_.Run([object] { delete object; });
+        if (!base::IfMemory([&] { background_.Run([object] { delete object; }); })) delete object;
         item.object = nullptr;
       }
     }
@@ -1039,7 +1064,7 @@ void Engine::FreeGarbage(Lane& lane) {
         blob->Unref();
         item.blob = nullptr;
       } else if (!later) {
-        background_.Run([blob] { blob->Unref(); });
+        if (!base::IfMemory([&] { background_.Run([blob] { blob->Unref(); }); })) blob->Unref();
         item.blob = nullptr;
       }
     }
@@ -1084,7 +1109,6 @@ void Engine::DropIfEmpty(int db, size_t stripe) {
 bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
   if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) return false;
   EngineContext& context = *lane.context;
-  context.BeginUpkeep();
   const bool expire =
       active_expire_.load(std::memory_order_relaxed) && !paused(true, lane.now_ms) && !loading();
   bool more = false;
@@ -1094,14 +1118,17 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     if (expire) {
       const uint64_t start = base::Ticks();
       const auto budget = static_cast<size_t>(64 * settings_->active_expire_effort);
-      const size_t looked = table->Expire(
-          lane.now_ms, budget,
-          [&](keyspace::Entry* entry) {
-            context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
-          },
-          [&](keyspace::Entry* entry) {
-            context.ExpireParts(db, *table, entry, keyspace_.Hash(entry->key()), budget);
-          });
+      size_t looked = 0;
+      context.DoUpkeep([&] {
+        looked = table->Expire(
+            lane.now_ms, budget,
+            [&](keyspace::Entry* entry) {
+              context.ExpireKey(db, *table, entry, keyspace_.Hash(entry->key()));
+            },
+            [&](keyspace::Entry* entry) {
+              context.ExpireParts(db, *table, entry, keyspace_.Hash(entry->key()), budget);
+            });
+      });
       if (looked >= budget) {
         lane.stats.expire_cycles_capped.Add();
         more = true;
@@ -1114,7 +1141,6 @@ bool Engine::UpkeepStripe(Lane& lane, size_t stripe) {
     more = more || moved > 0;
     DropIfEmpty(db, stripe);
   }
-  context.EndUpkeep();
   ServeReady(lane);
   keyspace_.stripe(stripe).Unlock(lane.seen);
   return more;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,7 @@ struct Request {
     kDone,     // the reply stands in the client's output
     kRefused,  // not run because the client waits or goes away: its input stays where it is
   };
+  bool prepared = false;  // else there was no memory for it
   Client* client = nullptr;
   commands::Args args;
   const commands::Command* command = nullptr;  // found by Prepare
@@ -77,11 +79,11 @@ struct Lane {
   // Clients that wait for keys, see blocking.cc.
   std::map<std::pair<int64_t, uint64_t>, Client*> alarms;  // by time and id
   std::vector<WaiterPtr> leaving;                          // claimed, to be taken out of lines
-  std::vector<ReadyKey> ready;                             // changed by the command that runs
-  std::vector<Retry> retries;             // to be tried when its locks are given back
-  std::shared_ptr<const Message> served;  // the reply of the waiter just served
-  bool own_mail = false;                  // something was posted quietly to this lane's own mailbox
-  bool yielded = false;                   // of the parked some wait for nothing but the next round
+  std::list<ReadyKey> ready;                               // changed by the command that runs
+  std::vector<Retry> retries;  // to be tried when its locks are given back
+  std::list<Mail> served;      // the reply of the waiter just served
+  bool own_mail = false;       // something was posted quietly to this lane's own mailbox
+  bool yielded = false;        // of the parked some wait for nothing but the next round
 
   // Buckets of the limiter whose keys are to be written, and when that was last done.
   std::vector<std::shared_ptr<RateBucket>> rate_dirty;
@@ -233,10 +235,14 @@ class Engine {
   // Runs `work` alone: nobody else is inside the gate. From a handler or from outside a batch.
   template <typename Work>
   void Exclusively(Lane& lane, const Work& work) {
-    const bool nested = lane.exclusive;
-    if (!nested) CloseGate(lane);
+    if (lane.exclusive) return work();
+    CloseGate(lane);
+    const struct Opens {
+      ~Opens() { engine.OpenGate(lane); }  // also when there is no memory
+      Engine& engine;
+      Lane& lane;
+    } opens{*this, lane};
     work();
-    if (!nested) OpenGate(lane);
   }
 
   // ---- pausing (CLIENT PAUSE) ----
@@ -270,6 +276,10 @@ class Engine {
   // Whether a value of that many bytes could be held, with all others or, where they can be
   // evicted, without them.
   bool RoomFor(uint64_t bytes) const;
+  // Something was written and may not be what is logged of it.
+  void NoteOutOfMemory() {
+    if (host_ != nullptr) host_->OutOfMemory();
+  }
   // Evicts until below maxmemory; false when it could not. REQUIRES: inside the gate, no stripe
   // held.
   bool MakeRoom(Lane& lane);
@@ -347,16 +357,18 @@ class Engine {
       ServeReadyKeys(lane);
   }
   void ServeReadyKeys(Lane& lane);
-  void ServeLine(Lane& lane, const ReadyKey& key, uint64_t order);
+  void ServeLine(Lane& lane, int db, const Waiter::Key& key, uint64_t order);
   Waiter::Taken Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
   Waiter::Taken TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
   Waiter::Taken ServeAnyKey(Lane& lane, Waiter& waiter);
   void RunRetries(Lane& lane);
+  void RunRetry(Lane& lane, const Retry& retry);
   void PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
-              std::shared_ptr<const Message> message, uint64_t ticket = 0);
+              std::shared_ptr<const Message> message);
+  void PostTo(Lane& lane, const Waiter& waiter, std::list<Mail>&& mail);
   void CountAnswered(Lane& lane, const commands::Command& command, uint64_t nanos,
                      const protocol::Reply& reply);
-  void Release(Lane& lane, Client& client, std::string_view reply);
+  void Release(Lane& lane, Client& client, const Message& message);
   void LeaveLines(Lane& lane, const Waiter& waiter);
   void ForgetWaiter(Lane& lane, Client& client);
   void RingAlarms(Lane& lane);
@@ -364,6 +376,8 @@ class Engine {
 
   void LookAhead(const Lane& lane, std::span<const Request> next) const;
   bool RunOne(Lane& lane, Request& request);
+  void NoteCall(Lane& lane, Client& client, const commands::Command& command);
+  void FindHashes(Lane& lane, std::span<Request> batch);
   // The limiter, see limiting.cc.
   bool Charge(Lane& lane, const Request& request);
   bool WritesOwnBucket(const Client& client, const commands::Command& command, commands::Args args);
@@ -416,8 +430,9 @@ class Engine {
   // REQUIRES: inside the gate, the stripe's lock.
   void DropIfEmpty(int db, size_t stripe);
   bool UpkeepStripe(Lane& lane, size_t stripe);
-  enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
+  enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft, kNoMemory };
   Evicted EvictOne(Lane& lane);
+  Evicted EvictKey(Lane& lane, int db, size_t stripe, keyspace::Entry* entry);
 
   Settings* const settings_;
   const commands::CommandTable* const table_;

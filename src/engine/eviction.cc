@@ -4,7 +4,9 @@
 // so far; each lane has its own pool. A lane claims the bytes it is going to free from one shared
 // budget, so that several lanes over the limit together free the excess once.
 #include <algorithm>
+#include <optional>
 
+#include "base/if_memory.h"
 #include "engine/aging.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
@@ -65,13 +67,36 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
   return any;
 }
 
+// A stripe that is looked at for keys to evict.
+class Held {
+ public:
+  Held(keyspace::Stripe& stripe, uint64_t* seen) : stripe_(stripe), seen_(*seen) {}
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held() { stripe_.Unlock(seen_); }  // also when there is no memory
+
+ private:
+  keyspace::Stripe& stripe_;
+  const uint64_t& seen_;
+};
+
 }  // namespace
+
+// REQUIRES: the stripe's lock.
+Engine::Evicted Engine::EvictKey(Lane& lane, int db, size_t stripe, Entry* entry) {
+  EngineContext& context = *lane.context;
+  const bool evicted = context.DoUpkeep([&] {
+    context.EvictKey(db, *keyspace_.table(db, stripe), entry, keyspace_.Hash(entry->key()));
+  });
+  ServeReady(lane);
+  DropIfEmpty(db, stripe);
+  return evicted ? Evicted::kOne : Evicted::kNoMemory;
+}
 
 // Fills the lane's pool from one random table and evicts the best candidate that is still there.
 Engine::Evicted Engine::EvictOne(Lane& lane) {
   const Settings& settings = *settings_;
   const bool volatile_only = VolatileOnly(settings.maxmemory_policy);
-  EngineContext& context = *lane.context;
   for (int tries = 0; tries < 64; ++tries) {
     int db;
     size_t stripe;
@@ -79,6 +104,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       return Evicted::kNothingLeft;
     }
     if (!keyspace_.stripe(stripe).TryLock(&lane.seen)) continue;
+    std::optional<Held> held(std::in_place, keyspace_.stripe(stripe), &lane.seen);
     Table* table = keyspace_.table(db, stripe);
     size_t wanted = static_cast<size_t>(std::min<int64_t>(settings.maxmemory_samples, 64));
     Entry* samples[64];
@@ -90,13 +116,7 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       for (size_t i = 0; i < n && found < wanted; ++i) samples[found++] = some[i];
     }
     if (found > 0 && RandomPolicy(settings.maxmemory_policy)) {
-      context.BeginUpkeep();
-      context.EvictKey(db, *table, samples[0], keyspace_.Hash(samples[0]->key()));
-      context.EndUpkeep();
-      ServeReady(lane);
-      DropIfEmpty(db, stripe);
-      keyspace_.stripe(stripe).Unlock(lane.seen);
-      return Evicted::kOne;
+      return EvictKey(lane, db, stripe, samples[0]);
     }
     for (size_t i = 0; i < found; ++i) {
       const uint64_t score = Score(*samples[i], settings, lane.now_ms, lane.lru_clock);
@@ -114,24 +134,17 @@ Engine::Evicted Engine::EvictOne(Lane& lane) {
       if (lane.candidates.size() > Lane::kCandidates)
         lane.candidates.erase(lane.candidates.begin());
     }
-    keyspace_.stripe(stripe).Unlock(lane.seen);
+    held.reset();
     while (!lane.candidates.empty()) {
       const Lane::Candidate best = std::move(lane.candidates.back());
       lane.candidates.pop_back();
       const size_t home = Keyspace::StripeOf(best.hash);
       if (!keyspace_.stripe(home).TryLock(&lane.seen)) continue;
+      const Held at_home(keyspace_.stripe(home), &lane.seen);
       Table* holder = keyspace_.table(best.db, home);
       Entry* entry = holder == nullptr ? nullptr : holder->Find(best.hash, best.key);
       const bool evict = entry != nullptr && (!volatile_only || entry->has(keyspace::kHasExpiry));
-      if (evict) {
-        context.BeginUpkeep();
-        context.EvictKey(best.db, *holder, entry, best.hash);
-        context.EndUpkeep();
-        ServeReady(lane);
-        DropIfEmpty(best.db, home);
-      }
-      keyspace_.stripe(home).Unlock(lane.seen);
-      if (evict) return Evicted::kOne;
+      if (evict) return EvictKey(lane, best.db, home, entry);
     }
   }
   return Evicted::kNotNow;
@@ -161,12 +174,12 @@ bool Engine::MakeRoom(Lane& lane) {
     const int64_t goal = used - claim;
     Evicted evicted = Evicted::kOne;
     while (used > goal && evicted == Evicted::kOne) {
-      evicted = EvictOne(lane);
+      if (!base::IfMemory([&] { evicted = EvictOne(lane); })) evicted = Evicted::kNoMemory;
       used = static_cast<int64_t>(UsedMemory()) - uncounted;
       if (base::Ticks() - start > allowed) break;
     }
     evicting_bytes_.fetch_sub(claim, std::memory_order_relaxed);
-    if (evicted == Evicted::kNothingLeft) {
+    if (evicted == Evicted::kNothingLeft || evicted == Evicted::kNoMemory) {
       made = used <= limit;
       break;
     }

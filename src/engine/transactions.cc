@@ -149,7 +149,7 @@ bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, com
       client.out.TruncateTo(mark);
       reply.Error(commands::errors::kNoMemory);
       context.Abandon();
-      if (host_ != nullptr) host_->OutOfMemory();
+      NoteOutOfMemory();
     }
     client.set(kClientInExec, false);
     ServeReady(lane);

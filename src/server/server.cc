@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/if_memory.h"
 #include "base/page_pool.h"
 #include "engine/engine_context.h"
 #include "server/crash_report.h"
@@ -532,7 +533,7 @@ void Server::Tick() {
   if (kCrashReports && ticks_ % kTicksPerInfo == 1 && engine_->settings().crash_log_enabled) {
     KeepInfoForCrash(InfoText(*this, *engine_->lanes()[0], {}));
   }
-  persistence_->Tick();
+  base::IfMemory([this] { persistence_->Tick(); });  // else the next time
 }
 
 void Server::WakeHolders() { loops_->WakeHolders(); }

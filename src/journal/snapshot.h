@@ -56,7 +56,8 @@ class Snapshot {
   // Whether values refer to the member dictionary, which the file then has to hold.
   bool refers() const { return refers_; }
   // Writes every key of the cut: databases and keys, not the file's beginning and end. True when
-  // all was written, false when it was aborted, or there was no memory for it. With `exclusive` the caller holds the gate closed.
+  // all was written, false when it was aborted, or there was no memory for it. With `exclusive` the
+  // caller holds the gate closed.
   bool Walk(CutWriter& out, bool exclusive);
   // Makes Walk end soon, without further output.
   void Abort() { aborted_.store(true, std::memory_order_relaxed); }

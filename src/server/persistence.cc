@@ -421,10 +421,10 @@ base::Status Persistence::WriteSnapshot(Cut* cut) {
   const auto lock =
       LockDump(cut->settings);  // of the file that is written, whatever is set meanwhile
   if (!lock) return base::Error{lock.error()};
-  const auto written = WriteCut(
-      *cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())),
-      PathIn(dir, cut->settings.dbfilename), false,
-      [&] { engine_.Exclusively(engine_.house_lane(), [&] { *cut = BeginCut(false); }); });
+  const auto written =
+      WriteCut(*cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())),
+               PathIn(dir, cut->settings.dbfilename), false,
+               [&] { engine_.Exclusively(engine_.house_lane(), [&] { *cut = BeginCut(false); }); });
   return written ? base::Status() : base::Error{written.error()};
 }
 

@@ -4,17 +4,25 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <future>
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "base/text.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
+#include "journal/snapshot_file.h"
+#include "server/persistence.h"
 
 // ---- allocations that fail ----
 
@@ -62,7 +70,9 @@ void* __wrap_aligned_alloc(size_t alignment, size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept { return malloc(size); }
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return malloc(size);
+}
 [[gnu::noinline]] void* operator new(size_t size, std::align_val_t alignment) {
   const auto to = static_cast<size_t>(alignment);
   void* const memory = aligned_alloc(to, (size + to - 1) / to * to);
@@ -72,7 +82,9 @@ void* __wrap_aligned_alloc(size_t alignment, size_t size) {
 [[gnu::noinline]] void operator delete(void* memory) noexcept { free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  free(memory);
+}
 
 namespace sava::engine {
 namespace {
@@ -394,9 +406,7 @@ std::vector<Case> CollectionCases() {
       {"ZREM", {ManyScores("ZADD key", 2000)}, W("ZREM key element:7")},
       {"ZPOPMIN", {ManyScores("ZADD key", 2000)}, W("ZPOPMIN key")},
       {"ZREMRANGEBYSCORE", {ManyScores("ZADD key", 2000)}, W("ZREMRANGEBYSCORE key 5 500"), true},
-      {"ZUNIONSTORE",
-       {ManyScores("ZADD a", 300), W("ZADD b 1 x 2 y")},
-       W("ZUNIONSTORE c 2 a b")},
+      {"ZUNIONSTORE", {ManyScores("ZADD a", 300), W("ZADD b 1 x 2 y")}, W("ZUNIONSTORE c 2 a b")},
       {"ZRANGESTORE", {ManyScores("ZADD a", 300)}, W("ZRANGESTORE c a 10 200")},
       {"GEOADD", {}, W("GEOADD key 20.4612 44.8125 belgrade")},
       {"XADD", {}, {"XADD", "key", "1-1", "field", kText}},
@@ -519,6 +529,258 @@ TEST(OutOfMemory, Strings) { TryCases(StringCases()); }
 TEST(OutOfMemory, Collections) { TryCases(CollectionCases()); }
 TEST(OutOfMemory, NativeTypes) { TryCases(NativeCases()); }
 TEST(OutOfMemory, WholeKeys) { TryCases(KeyCases()); }
+
+// ---- several clients ----
+
+TEST(OutOfMemory, WhoCannotBeEnteredEverywhereWaitsNowhere) {
+  for (size_t n = 0;; ++n) {
+    SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+    ASSERT_LT(n, kMost);
+    Server server;
+    TestClient other(server.test, 0);
+    bool felt = false;
+    const std::string reply =
+        RunScarcely(server, {"BLPOP", "a", kText, "c", "30"}, n, false, &felt);
+    Client& client = server.client->client;
+    if (client.has(kClientBlocked)) {
+      EXPECT_EQ(reply, "");
+      EXPECT_EQ(server.test.engine.waits().keys(), 3);
+      EXPECT_EQ(other.Run({"RPUSH", kText, "x"}), ":1\r\n");
+      server.test.engine.ReceiveMail(server.client->lane);
+      server.client->lane.resumed.clear();
+      EXPECT_EQ(server.client->TakeOutput(), "*2\r\n$100\r\n" + kText + "\r\n$1\r\nx\r\n");
+      server.test.engine.ResumeWaiting(server.client->lane);
+    } else {
+      EXPECT_TRUE(reply.empty() || reply == kNoMemory) << reply;
+      EXPECT_TRUE(felt);
+    }
+    EXPECT_EQ(server.test.engine.waits().keys(), 0);
+    EXPECT_EQ(client.waiter, nullptr);
+    Inspect(server);
+    if (HasFailure() || !felt) return;
+  }
+}
+
+// An element is where it was pushed, or its client has it; or it was never pushed.
+void PushToWaiting(const Words& waits, const std::string& answer, const std::string& list) {
+  SCOPED_TRACE(waits[0]);
+  for (size_t n = 0;; ++n) {
+    SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+    ASSERT_LT(n, kMost);
+    Server server;
+    TestClient waiting(server.test, 0);
+    waiting.Run(waits);
+    ASSERT_TRUE(waiting.client.has(kClientBlocked));
+    bool felt = false;
+    const std::string reply = RunScarcely(server, {"RPUSH", "b", kText}, n, false, &felt);
+    EXPECT_TRUE(reply == ":1\r\n" || reply == kNoMemory || reply.empty()) << reply;
+    server.test.engine.ReceiveMail(waiting.lane);
+    server.test.engine.ResumeWaiting(waiting.lane);
+    waiting.lane.resumed.clear();
+    const std::string got = waiting.TakeOutput();
+    EXPECT_TRUE(got.empty() || got == answer || got == kNoMemory) << got;
+    const bool pushed = server.Run("LLEN b") == ":1\r\n";
+    const bool moved = !list.empty() && server.Run({"LLEN", list}) == ":1\r\n";
+    if (reply == ":1\r\n") {
+      EXPECT_EQ((got == answer) + pushed, 1) << got;
+      EXPECT_EQ(moved, !list.empty() && got == answer);
+    }
+    EXPECT_FALSE(pushed && moved);
+    Inspect(server);
+    // Who waits on is served by the next one, and nobody is left behind.
+    if (got.empty() && waiting.client.has(kClientBlocked)) {
+      server.Run({"RPUSH", "b", kText});
+      server.test.engine.ReceiveMail(waiting.lane);
+      waiting.lane.resumed.clear();
+      EXPECT_EQ(waiting.TakeOutput(), answer);
+    }
+    EXPECT_EQ(server.test.engine.waits().keys(), 0);
+    if (::testing::Test::HasFailure() || !felt) return;
+  }
+}
+
+TEST(OutOfMemory, NoElementIsLostBetweenAPushAndWhoWaits) {
+  const std::string bulk = "$100\r\n" + kText + "\r\n";
+  PushToWaiting(W("BLPOP a b c 30"), "*2\r\n$1\r\nb\r\n" + bulk, "");
+  PushToWaiting(W("BLMOVE b other LEFT RIGHT 30"), bulk, "other");
+}
+
+TEST(OutOfMemory, ATransactionRunsOrIsRefused) {
+  for (const bool on : {false, true}) {
+    for (size_t n = 0;; ++n) {
+      SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+      ASSERT_LT(n, kMost);
+      Server server;
+      server.Run("MULTI");
+      server.Run({"SET", "key", kText});
+      server.Run({"RPUSH", "list", kText});
+      bool felt = false;
+      const std::string reply = RunScarcely(server, {"EXEC"}, n, on, &felt);
+      EXPECT_TRUE(felt || reply == "*2\r\n+OK\r\n:1\r\n") << reply;
+      EXPECT_TRUE(reply.empty() || reply == kNoMemory || reply.starts_with("*2\r\n")) << reply;
+      Inspect(server);
+      server.Run("DISCARD");
+      EXPECT_EQ(server.Run("PING"), "+PONG\r\n");
+      if (HasFailure() || !felt) break;
+    }
+  }
+}
+
+TEST(OutOfMemory, WhatCannotBeQueuedAbortsTheTransaction) {
+  for (size_t n = 0;; ++n) {
+    SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+    ASSERT_LT(n, kMost);
+    Server server;
+    server.Run("MULTI");
+    bool felt = false;
+    const std::string reply = RunScarcely(server, {"SET", "key", kText}, n, false, &felt);
+    const bool queued = reply == "+QUEUED\r\n";
+    EXPECT_TRUE(queued || reply == kNoMemory || reply.empty()) << reply;
+    const std::string done = server.Run("EXEC");
+    EXPECT_EQ(done == "*1\r\n+OK\r\n", queued) << done;
+    if (HasFailure() || !felt) return;
+  }
+}
+
+TEST(OutOfMemory, EvictionGoesOn) {
+  for (const MaxmemoryPolicy policy :
+       {MaxmemoryPolicy::kAllkeysLru, MaxmemoryPolicy::kAllkeysRandom}) {
+    Server server;
+    const auto fill = [&] {
+      for (int i = 0; i < 500; ++i) server.Run({"SET", fmt::format("{}{}", kText, i), kText});
+    };
+    fill();
+    server.test.settings.maxmemory_policy = policy;
+    for (size_t n = 0;; ++n) {
+      SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+      ASSERT_LT(n, kMost);
+      server.test.settings.maxmemory = server.test.engine.UsedMemory() - 10000;
+      bool felt = false;
+      const std::string reply = RunScarcely(server, {"SET", "key", kText}, n, false, &felt);
+      server.test.settings.maxmemory = 0;
+      EXPECT_TRUE(reply.empty() || reply == "+OK\r\n" || reply.starts_with("-OOM")) << reply;
+      Inspect(server);
+      fill();
+      if (HasFailure() || !felt) break;
+    }
+  }
+}
+
+TEST(OutOfMemory, ExpiryGoesOn) {
+  for (size_t n = 0;; ++n) {
+    SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+    ASSERT_LT(n, kMost);
+    Server server;
+    for (int i = 0; i < 200; ++i) {
+      server.Run({"SET", fmt::format("{}{}", kText, i), kText, "PX", fmt::format("{}", 100 + i)});
+    }
+    server.Run(Many("HSET hash", 300, true));
+    server.Run("HPEXPIRE hash 100 FIELDS 2 element:1 element:2");
+    server.test.clock.AdvanceMillis(5000);
+    bool felt = false;
+    {
+      const Scarcity scarcity(n, false);
+      server.test.engine.Upkeep(server.client->lane);
+      felt = scarcity.felt();
+    }
+    Inspect(server);
+    EXPECT_EQ(server.Run("HLEN hash"), ":298\r\n");
+    EXPECT_EQ(server.Run("DBSIZE"), ":1\r\n");
+    if (HasFailure() || !felt) return;
+  }
+}
+
+// ---- saving ----
+
+std::string MakeDirectory() {
+  char name[] = "/tmp/sava-memory-XXXXXX";
+  EXPECT_NE(mkdtemp(name), nullptr);
+  return name;
+}
+
+TEST(OutOfMemory, ASnapshotFailsAndTheNextOneIsWritten) {
+  const std::string directory = MakeDirectory();
+  Server server;
+  server.Run({"SET", "long", kLong});
+  server.Run({"SET", "short", kText});
+  server.Run(Many("HSET hash", 300, true));
+  server.Run(ManyScores("ZADD scores", 3000));
+  server.Run("AFC.ADD counter a");
+  journal::SnapshotFile file;
+  file.files = &journal::FileSystem::Real();
+  file.temporary = directory + "/temporary";
+  file.path = directory + "/dump";
+  Engine& engine = server.test.engine;
+  file.begin = [&] {
+    engine.Exclusively(engine.house_lane(), [&] { engine.BeginSnapshot(true); });
+  };
+  for (const bool on : {false, true}) {
+    for (size_t n = 0;; ++n) {
+      SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+      ASSERT_LT(n, kMost);
+      bool felt = false;
+      bool saved = false;
+      {
+        const Scarcity scarcity(n, on);
+        base::IfMemory([&] { saved = WriteSnapshotFile(engine.snapshot(), file, false).ok(); });
+        felt = scarcity.felt();
+      }
+      EXPECT_TRUE(saved || felt);
+      EXPECT_FALSE(engine.snapshot().active());
+      EXPECT_EQ(engine.snapshot().image_bytes(), 0);
+      if (n % 16 == 0) {
+        EXPECT_TRUE(WriteSnapshotFile(engine.snapshot(), file, false).ok());
+      }
+      if (HasFailure() || !felt) break;
+    }
+  }
+  std::filesystem::remove_all(directory);
+}
+
+TEST(OutOfMemory, TheKeeperOutlivesASave) {
+  const std::string directory = MakeDirectory();
+  {
+    Server server;
+    server.test.settings.dir = directory;
+    server.test.settings.save_rules.clear();
+    server.Run({"SET", "long", kLong});
+    server.Run(Many("HSET hash", 300, true));
+    server::Persistence keeper(&server.test.engine);
+    std::promise<void> loaded;
+    keeper.Start([&] { loaded.set_value(); });
+    loaded.get_future().wait();
+    ASSERT_EQ(keeper.load_error(), "");
+    const auto idle = [&] {
+      while (keeper.figures().activity != server::Persistence::Activity::kNone) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    };
+    const auto save = [&] {
+      idle();
+      EXPECT_EQ(keeper.StartSave(false, false), server::Persistence::Started::kStarted);
+      idle();
+      return keeper.figures().last_save_ok;
+    };
+    for (size_t n = 0;; ++n) {
+      SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+      ASSERT_LT(n, kMost);
+      std::optional<Scarcity> scarcity;
+      keeper.RunAlone([&] { scarcity.emplace(n, false); });
+      const bool saved = save();
+      bool felt = false;
+      keeper.RunAlone([&] {
+        felt = scarcity->felt();
+        scarcity.reset();
+      });
+      EXPECT_TRUE(saved || felt);
+      if (!saved) {
+        EXPECT_TRUE(save());
+      }
+      if (HasFailure() || !felt) break;
+    }
+  }
+  std::filesystem::remove_all(directory);
+}
 
 }  // namespace
 }  // namespace sava::engine

@@ -154,9 +154,10 @@ std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
 }
 
 bool Admission::Permitted(const Client& client, const Command& command) const {
-  const Allow allow = command.is(commands::kDebugging) ? settings_.enable_debug_command
-                                                       : settings_.enable_module_command;
-  return allow == Allow::kYes || (allow == Allow::kLocal && client.has(kClientLocal));
+  const config::Allow allow = command.is(commands::kDebugging) ? settings_.enable_debug_command
+                                                               : settings_.enable_module_command;
+  return allow == config::Allow::kYes ||
+         (allow == config::Allow::kLocal && client.has(kClientLocal));
 }
 
 std::optional<std::string> Admission::Refusal(const Client& client, const Command& command) {

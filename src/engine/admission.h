@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "commands/registry.h"
+#include "config/settings.h"
 #include "engine/client.h"
 #include "engine/lane.h"
-#include "engine/settings.h"
 
 namespace sava::engine {
 
@@ -67,7 +67,7 @@ class Admission {
 
   // ---- output ----
   // How much output may wait for the client. Inside the gate.
-  const OutputBufferLimit& OutputLimitOf(const Client& client) const {
+  const config::OutputBufferLimit& OutputLimitOf(const Client& client) const {
     return client.subscribed()          ? settings_.output_limit_pubsub
            : client.has(kClientMonitor) ? settings_.output_limit_replica
                                         : settings_.output_limit_normal;
@@ -91,7 +91,7 @@ class Admission {
   std::optional<std::string> Refusal(const Client& client, const commands::Command& command);
 
   Engine& engine_;
-  const Settings& settings_;
+  const config::Settings& settings_;
   std::atomic<bool> loading_{false};
   std::atomic<bool> refusing_{false};
   std::mutex refusal_mutex_;

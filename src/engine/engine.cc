@@ -16,7 +16,8 @@ Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
 
 Lane::~Lane() = default;
 
-Engine::Engine(const Options& options, Settings* settings, const commands::CommandTable* table)
+Engine::Engine(const Options& options, config::Settings* settings,
+               const commands::CommandTable* table)
     : settings_(settings),
       table_(table),
       clock_(options.clock),

@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "commands/parts.h"
 #include "commands/registry.h"
+#include "config/settings.h"
 #include "engine/admission.h"
 #include "engine/background.h"
 #include "engine/changes.h"
@@ -29,13 +31,12 @@
 #include "engine/observer.h"
 #include "engine/pubsub.h"
 #include "engine/runner.h"
-#include "engine/settings.h"
 #include "engine/transactions.h"
 #include "engine/upkeep.h"
 #include "engine/waiting.h"
 #include "journal/journal.h"
-#include "journal/snapshot.h"
 #include "keyspace/keyspace.h"
+#include "snapshot/snapshot.h"
 
 namespace sava::engine {
 
@@ -55,6 +56,12 @@ class Host {
   }
   // A command that writes found no memory: what it has done may not be what is logged of it.
   virtual void OutOfMemory() {}
+
+  // What handlers may ask for.
+  commands::Parts& parts() { return parts_; }
+
+ private:
+  commands::Parts parts_;
 };
 
 // What DEBUG turns on and off.
@@ -75,7 +82,7 @@ class Engine {
     const base::Clock* clock = &base::Clock::System();
   };
 
-  Engine(const Options& options, Settings* settings, const commands::CommandTable* table);
+  Engine(const Options& options, config::Settings* settings, const commands::CommandTable* table);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -158,13 +165,13 @@ class Engine {
   Observer& observer() { return observer_; }
   Switches& switches() { return switches_; }
   keyspace::Keyspace& keyspace() { return keyspace_; }
-  journal::Snapshot& snapshot() { return snapshot_; }
+  snapshot::Snapshot& snapshot() { return snapshot_; }
   journal::Journal& journal() { return journal_; }
   PubSub& pubsub() { return *pubsub_; }
   Limiter& limiter() { return limiter_; }
   Background& background() { return background_; }
   FunctionLibraries& libraries() { return libraries_; }
-  Settings& settings() { return *settings_; }
+  config::Settings& settings() { return *settings_; }
   const commands::CommandTable& table() const { return *table_; }
   const base::Clock& clock() const { return *clock_; }
   Host* host() const { return host_; }
@@ -173,13 +180,13 @@ class Engine {
  private:
   void Deliver(Lane& lane, Client& client, const Mail& mail);
 
-  Settings* const settings_;
+  config::Settings* const settings_;
   const commands::CommandTable* const table_;
   const base::Clock* const clock_;
   keyspace::Keyspace keyspace_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Lane> house_lane_;
-  journal::Snapshot snapshot_;
+  snapshot::Snapshot snapshot_;
   std::unique_ptr<PubSub> pubsub_;
   journal::Journal journal_;
   Limiter limiter_;

@@ -1,27 +1,9 @@
 #include "engine/engine_context.h"
 
-#include <spdlog/spdlog.h>
-
 #include "base/slab.h"
 #include "engine/aging.h"
 
 namespace sava::engine {
-
-EngineContext::EngineContext(Invocation& invocation)
-    : invocation_(invocation),
-      engine_(invocation.engine()),
-      lane_(invocation.lane()),
-      keys_(invocation) {
-  const Work& work = invocation.work();
-  args_ = work.args;
-  db_ = invocation.db();
-  now_ms_ = invocation.now_ms();
-  past_ms_ = invocation.past_ms();
-  if (work.command != nullptr) command_name_ = work.command->full_name;
-  if (work.client == nullptr) return;
-  reply_.set_out(&work.client->out);
-  reply_.set_resp(work.client->resp);
-}
 
 // ---- keys ----
 
@@ -42,7 +24,7 @@ void EngineContext::SetObject(std::string_view key, std::unique_ptr<types::Objec
 commands::KeyAge EngineContext::Age(std::string_view key) {
   const Keys::Located at = keys_.Locate(db_, key);
   commands::KeyAge age;
-  const Settings& settings = engine_.settings();
+  const config::Settings& settings = engine_.settings();
   age.lfu = UsesLfu(settings.maxmemory_policy);
   if (at.entry == nullptr) return age;
   if (age.lfu) {
@@ -56,7 +38,7 @@ commands::KeyAge EngineContext::Age(std::string_view key) {
 void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequency) {
   const Keys::Located at = keys_.Locate(db_, key);
   if (at.entry == nullptr) return;
-  const Settings& settings = engine_.settings();
+  const config::Settings& settings = engine_.settings();
   if (UsesLfu(settings.maxmemory_policy)) {
     if (frequency >= 0) at.entry->set_age(LfuPack(now_ms_, frequency));
   } else if (idle_seconds >= 0) {
@@ -75,28 +57,5 @@ int64_t EngineContext::MemoryOf(std::string_view key, size_t samples) {
   }
   return static_cast<int64_t>(bytes);
 }
-
-// ---- settings ----
-
-int64_t EngineContext::max_string_size() const {
-  return static_cast<int64_t>(engine_.settings().proto_max_bulk_len);
-}
-const types::CollectionLimits& EngineContext::collection_limits() const {
-  return engine_.settings();
-}
-void EngineContext::Warn(const std::string& text) { spdlog::warn("{}", text); }
-
-bool EngineContext::skips_checksums() const {
-  return engine_.switches().skip_checksums.load(std::memory_order_relaxed);
-}
-
-bool EngineContext::shares_numbers() const {
-  const Settings& settings = engine_.settings();
-  return settings.maxmemory == 0 || !(UsesLfu(settings.maxmemory_policy) ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kAllkeysLru ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kVolatileLru);
-}
-bool EngineContext::lazy_user_flush() const { return engine_.settings().lazyfree_lazy_user_flush; }
-const commands::CommandTable& EngineContext::command_table() const { return engine_.table(); }
 
 }  // namespace sava::engine

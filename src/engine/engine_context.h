@@ -1,31 +1,26 @@
 // EngineContext: Context over the striped keyspace, for one invocation.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "commands/context.h"
-#include "engine/invocation.h"
+#include "engine/invocation_context.h"
 #include "engine/keys.h"
-#include "types/type_registry.h"
 
 namespace sava::engine {
 
-class EngineContext final : public commands::Context {
+class EngineContext final : public InvocationContext {
  public:
-  explicit EngineContext(Invocation& invocation);
+  explicit EngineContext(Invocation& invocation)
+      : InvocationContext(invocation), keys_(invocation) {}
 
   // The engine's view of a handler's Context; for families that need more than Context.
   static EngineContext& Of(commands::Context& context) {
     return static_cast<EngineContext&>(context);
   }
-  Invocation& invocation() { return invocation_; }
-  Engine& engine() { return engine_; }
-  Lane& lane() { return lane_; }
-  Client& client() { return invocation_.client(); }
 
   // ---- keys ----
   commands::Value Find(std::string_view key, commands::Access access) override {
@@ -74,38 +69,6 @@ class EngineContext final : public commands::Context {
   void ForEachKey(const std::function<void(std::string_view)>& visit) override;
   int64_t Flush(int db, bool async) override;
   void SwapDb(int a, int b) override;
-  bool SelectDb(int db) override;
-
-  // ---- bookkeeping ----
-  bool RoomFor(uint64_t bytes) const override;
-  void Changed(int64_t changes) override { invocation_.Changed(changes); }
-  void NotifyIn(int db, commands::NotifyClass cls, std::string_view event,
-                std::string_view key) override {
-    invocation_.Notify(db, cls, event, key);
-  }
-  using Context::Effect;
-  void Effect(commands::Args words) override { invocation_.Effect(words); }
-  bool wants_effects() const override { return engine_.journal().enabled(); }
-  void NoEffect() override { invocation_.NotVerbatim(); }
-
-  // ---- waiting ----
-  bool can_block() const override { return invocation_.origin().blocks && invocation_.outermost(); }
-  void Block(const BlockRequest& request) override { invocation_.Block(request); }
-  std::optional<std::string_view> ready_key() const override {
-    return invocation_.work().ready_key;
-  }
-  bool runs_again() const override { return invocation_.work().waiter != nullptr; }
-
-  // ---- settings ----
-  int64_t max_string_size() const override;
-  const types::CollectionLimits& collection_limits() const override;
-  bool shares_numbers() const override;
-  void Warn(const std::string& text) override;
-  bool skips_checksums() const override;
-  bool lazy_user_flush() const override;
-  uint64_t Random() override { return lane_.rng.Next(); }
-  const commands::CommandTable& command_table() const override;
-  const types::TypeRegistry* type_registry() const override { return &types::AllTypes(); }
 
  private:
   class Visit;
@@ -115,9 +78,6 @@ class EngineContext final : public commands::Context {
   bool ScanStripe(size_t stripe, uint64_t* order, int64_t* left,
                   const std::function<void(std::string_view, std::string_view)>& visit);
 
-  Invocation& invocation_;
-  Engine& engine_;
-  Lane& lane_;
   Keys keys_;
 };
 

@@ -156,7 +156,7 @@ void Keys::Touch(Entry* entry) {
       !work.command->is(commands::kAlwaysTouches)) {
     return;
   }
-  const Settings& settings = engine_.settings();
+  const config::Settings& settings = engine_.settings();
   if (UsesLfu(settings.maxmemory_policy)) {
     entry->set_age(LfuTouched(entry->age(), invocation_.now_ms(), settings, lane_.rng));
   } else if (entry->age() != lane_.lru_clock) {

@@ -1,6 +1,6 @@
 // The part of Keys that removes what time or the lack of memory takes away.
 #include "engine/keys.h"
-#include "types/hash.h"
+#include "types/collections/hash.h"
 
 namespace sava::engine {
 

@@ -36,7 +36,7 @@ size_t Memory::Used() const {
 bool Memory::RoomFor(uint64_t bytes) const {
   if (bytes == UINT64_MAX) return false;
   const uint64_t limit = settings_.maxmemory;
-  const bool evicts = settings_.maxmemory_policy != MaxmemoryPolicy::kNoEviction;
+  const bool evicts = settings_.maxmemory_policy != config::MaxmemoryPolicy::kNoEviction;
   if (limit > 0 && bytes > limit - (evicts ? 0 : std::min<uint64_t>(limit, Used()))) {
     return false;
   }

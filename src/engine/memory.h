@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "commands/spec.h"
+#include "config/settings.h"
 #include "engine/lane.h"
-#include "engine/settings.h"
 #include "keyspace/keyspace.h"
-#include "types/object.h"
+#include "types/value/object.h"
 
 namespace sava::engine {
 
@@ -75,7 +75,7 @@ class Memory {
   void FreeAll(Lane& lane);
 
   Engine& engine_;
-  const Settings& settings_;
+  const config::Settings& settings_;
   std::atomic<int64_t> other_{0};
   std::atomic<size_t> log_{0};
   std::atomic<int64_t> evicting_{0};  // bytes that lanes are about to free

@@ -42,7 +42,7 @@ bool Observer::MayBeSlow(uint64_t nanos) const {
 
 void Observer::NoteSlow(const Client& client, const Command& command, commands::Args args,
                         uint64_t nanos) {
-  const Settings& settings = engine_.settings();
+  const config::Settings& settings = engine_.settings();
   const auto micros = static_cast<int64_t>(nanos / 1000);
   const int64_t unix_time = engine_.clock().WallMillis() / 1000;
   if (settings.slowlog_log_slower_than >= 0 && micros >= settings.slowlog_log_slower_than &&

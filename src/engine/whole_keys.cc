@@ -179,15 +179,4 @@ void EngineContext::SwapDb(int a, int b) {
   engine_.waiting().MarkAllReady(lane_, b, false);
 }
 
-// What is in the log had room once.
-bool EngineContext::RoomFor(uint64_t bytes) const {
-  return invocation_.origin().admitted || engine_.memory().RoomFor(bytes);
-}
-
-bool EngineContext::SelectDb(int db) {
-  if (db < 0 || db >= engine_.keyspace().databases()) return false;
-  client().db = db;
-  return true;
-}
-
 }  // namespace sava::engine

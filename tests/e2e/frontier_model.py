@@ -1,6 +1,6 @@
 """A straightforward model of a URL frontier: lists, sorting and searching, no cleverness.
 
-It answers what FR.* of the same arguments must answer; docs/types/frontier.md has the rules. Times
+It answers what FR.* of the same arguments must answer; docs/types/frontier/frontier.md has the rules. Times
 are given, so that a history is the same whenever it runs.
 """
 

@@ -8,10 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "all_families.h"
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/type_registry.h"
+#include "types/value/type_registry.h"
 
 namespace sava::commands {
 namespace {
@@ -33,7 +34,7 @@ void Fill(FakeContext& context) {
 
 struct Commands {
   Commands() {
-    for (const auto family : AllFamilies()) table.Add(family);
+    for (const auto family : DataFamilies()) table.Add(family);
   }
   // Those that lock their keys and nothing else.
   std::vector<const Command*> WithKeys() const {
@@ -88,7 +89,7 @@ Words Mutated(const Command& command, Words words, std::mt19937& random) {
 
 TEST(KeyList, HoldsEveryKeyAHandlerOpens) {
   const Commands commands;
-  const auto families = AllFamilies();
+  const auto families = DataFamilies();
   std::mt19937 random(20231);
   std::set<std::string> opened_some;
   for (const Command* command : commands.WithKeys()) {

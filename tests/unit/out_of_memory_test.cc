@@ -19,10 +19,11 @@
 
 #include "base/if_memory.h"
 #include "base/text.h"
+#include "engine/cut_options.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
-#include "journal/snapshot_file.h"
-#include "server/persistence.h"
+#include "persistence/persistence.h"
+#include "storage/snapshot_file.h"
 
 // ---- allocations that fail ----
 
@@ -544,17 +545,17 @@ TEST(OutOfMemory, WhoCannotBeEnteredEverywhereWaitsNowhere) {
     Client& client = server.client->client;
     if (client.has(kClientBlocked)) {
       EXPECT_EQ(reply, "");
-      EXPECT_EQ(server.test.engine.waits().keys(), 3);
+      EXPECT_EQ(server.test.engine.waiting().lines().keys(), 3);
       EXPECT_EQ(other.Run({"RPUSH", kText, "x"}), ":1\r\n");
       server.test.engine.ReceiveMail(server.client->lane);
-      server.client->lane.resumed.clear();
+      server.client->lane.waits.TakeResumed();
       EXPECT_EQ(server.client->TakeOutput(), "*2\r\n$100\r\n" + kText + "\r\n$1\r\nx\r\n");
       server.test.engine.ResumeWaiting(server.client->lane);
     } else {
       EXPECT_TRUE(reply.empty() || reply == kNoMemory) << reply;
       EXPECT_TRUE(felt);
     }
-    EXPECT_EQ(server.test.engine.waits().keys(), 0);
+    EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
     EXPECT_EQ(client.waiter, nullptr);
     Inspect(server);
     if (HasFailure() || !felt) return;
@@ -576,7 +577,7 @@ void PushToWaiting(const Words& waits, const std::string& answer, const std::str
     EXPECT_TRUE(reply == ":1\r\n" || reply == kNoMemory || reply.empty()) << reply;
     server.test.engine.ReceiveMail(waiting.lane);
     server.test.engine.ResumeWaiting(waiting.lane);
-    waiting.lane.resumed.clear();
+    waiting.lane.waits.TakeResumed();
     const std::string got = waiting.TakeOutput();
     EXPECT_TRUE(got.empty() || got == answer || got == kNoMemory) << got;
     const bool pushed = server.Run("LLEN b") == ":1\r\n";
@@ -591,10 +592,10 @@ void PushToWaiting(const Words& waits, const std::string& answer, const std::str
     if (got.empty() && waiting.client.has(kClientBlocked)) {
       server.Run({"RPUSH", "b", kText});
       server.test.engine.ReceiveMail(waiting.lane);
-      waiting.lane.resumed.clear();
+      waiting.lane.waits.TakeResumed();
       EXPECT_EQ(waiting.TakeOutput(), answer);
     }
-    EXPECT_EQ(server.test.engine.waits().keys(), 0);
+    EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
     if (::testing::Test::HasFailure() || !felt) return;
   }
 }
@@ -643,8 +644,8 @@ TEST(OutOfMemory, WhatCannotBeQueuedAbortsTheTransaction) {
 }
 
 TEST(OutOfMemory, EvictionGoesOn) {
-  for (const MaxmemoryPolicy policy :
-       {MaxmemoryPolicy::kAllkeysLru, MaxmemoryPolicy::kAllkeysRandom}) {
+  for (const config::MaxmemoryPolicy policy :
+       {config::MaxmemoryPolicy::kAllkeysLru, config::MaxmemoryPolicy::kAllkeysRandom}) {
     Server server;
     const auto fill = [&] {
       for (int i = 0; i < 500; ++i) server.Run({"SET", fmt::format("{}{}", kText, i), kText});
@@ -654,7 +655,7 @@ TEST(OutOfMemory, EvictionGoesOn) {
     for (size_t n = 0;; ++n) {
       SCOPED_TRACE("after " + std::to_string(n) + " allocations");
       ASSERT_LT(n, kMost);
-      server.test.settings.maxmemory = server.test.engine.UsedMemory() - 10000;
+      server.test.settings.maxmemory = server.test.engine.memory().Used() - 10000;
       bool felt = false;
       const std::string reply = RunScarcely(server, {"SET", "key", kText}, n, false, &felt);
       server.test.settings.maxmemory = 0;
@@ -706,13 +707,15 @@ TEST(OutOfMemory, ASnapshotFailsAndTheNextOneIsWritten) {
   server.Run(Many("HSET hash", 300, true));
   server.Run(ManyScores("ZADD scores", 3000));
   server.Run("AFC.ADD counter a");
-  journal::SnapshotFile file;
-  file.files = &journal::FileSystem::Real();
+  storage::SnapshotFile file;
+  file.files = &storage::FileSystem::Real();
   file.temporary = directory + "/temporary";
   file.path = directory + "/dump";
   Engine& engine = server.test.engine;
   file.begin = [&] {
-    engine.Exclusively(engine.house_lane(), [&] { engine.BeginSnapshot(true); });
+    engine.Exclusively(engine.house_lane(), [&] {
+      engine.snapshot().Begin(CutOptions(engine.settings(), server.test.clock.WallMillis(), true));
+    });
   };
   for (const bool on : {false, true}) {
     for (size_t n = 0;; ++n) {
@@ -745,19 +748,19 @@ TEST(OutOfMemory, TheKeeperOutlivesASave) {
     server.test.settings.save_rules.clear();
     server.Run({"SET", "long", kLong});
     server.Run(Many("HSET hash", 300, true));
-    server::Persistence keeper(&server.test.engine);
+    persistence::Persistence keeper(&server.test.engine);
     std::promise<void> loaded;
     keeper.Start([&] { loaded.set_value(); });
     loaded.get_future().wait();
     ASSERT_EQ(keeper.load_error(), "");
     const auto idle = [&] {
-      while (keeper.figures().activity != server::Persistence::Activity::kNone) {
+      while (keeper.figures().activity != persistence::Persistence::Activity::kNone) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
     };
     const auto save = [&] {
       idle();
-      EXPECT_EQ(keeper.StartSave(false, false), server::Persistence::Started::kStarted);
+      EXPECT_EQ(keeper.StartSave(false, false), persistence::Persistence::Started::kStarted);
       idle();
       return keeper.figures().last_save_ok;
     };

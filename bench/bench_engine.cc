@@ -146,7 +146,7 @@ class Worker {
     client_.out.Consume(client_.out.pending());
     // A command whose stripe was held too long waits in the server; here it is dropped.
     engine_.ResumeWaiting(lane_);
-    lane_.resumed.clear();
+    lane_.waits.TakeResumed();
   }
 
   Engine& engine_;

@@ -98,7 +98,7 @@ class Dataset {
   Keyspace& keyspace() { return engine_->keyspace(); }
   std::vector<std::string> libraries() const { return engine_->libraries().sources(); }
   int64_t now_ms() const { return engine_->clock().WallMillis(); }
-  size_t used_memory() const { return engine_->UsedMemory(); }
+  size_t used_memory() const { return engine_->memory().Used(); }
 
  private:
   base::Status LoadFile(const std::string& path, bool truncated_ok) {

@@ -74,9 +74,10 @@ void EffectGroup::Drop() {
 
 void EffectGroup::Record(Engine& engine, Lane& lane, Client* client) {
   journal::Journal& journal = engine.journal();
-  lane.seen = journal.Append(lane.index, count_, record_.view(), lane.seen);
-  if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, lane.seen + 1);
-  if (lane.exclusive) journal.Cut();  // no stripe hands it on
+  const uint64_t ticket = journal.Append(lane.index, count_, record_.view(), lane.locks.seen());
+  lane.locks.set_seen(ticket);
+  if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, ticket + 1);
+  if (lane.exclusive()) journal.Cut();  // no stripe hands it on
   record_.Clear(kKeepRecord);
   count_ = 0;
 }
@@ -86,7 +87,7 @@ void EffectGroup::Post(Engine& engine, Lane& lane, Client* client) {
   const uint64_t ticket = client == nullptr ? 0 : std::max(client->wrote, client->saw);
   for (const Notice& notice : notices_) {
     if (notice.line != nullptr) {
-      engine.PostToMonitors(notice.line, ticket);
+      engine.observer().PostToMonitors(notice.line, ticket);
     } else if (!notice.heard_by) {
       engine.pubsub().Publish(notice.channel, notice.text, notice.shard, ticket);
     } else {

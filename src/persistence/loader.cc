@@ -25,7 +25,7 @@ class Replay {
       : engine_(*engine), lane_(engine->house_lane()), options_(options), path_(path), base_(base) {
     client_.id = engine_.NewClientId();
     client_.lane = lane_.index;
-    client_.set(engine::kClientReplay);
+    client_.origin = engine::kFromLog;
     client_.rate_exempt = true;
   }
   ~Replay() { engine_.RemoveClient(lane_, client_); }
@@ -80,7 +80,7 @@ base::Status Replay::Run() {
     requests_.push_back(request);
   }
   engine_.BeginBatch(lane_);
-  lane_.limited = false;  // what is in the log was accepted once
+  lane_.memory.limited = false;  // what is in the log was accepted once
   engine_.Prepare(lane_, requests_);
   PrefetchPlaces();
   base::Status status = RunPrepared();
@@ -101,7 +101,7 @@ void Replay::ReplayFunction(const storage::AofCommand& command) {
 
 // Most keys of a log are new.
 void Replay::PrefetchPlaces() {
-  for (const uint64_t hash : lane_.hashes) {
+  for (const uint64_t hash : lane_.batch.hashes) {
     const keyspace::Table* table =
         engine_.keyspace().table(client_.db, keyspace::Keyspace::StripeOf(hash));
     if (table != nullptr) table->PrefetchPlace(hash);
@@ -118,7 +118,7 @@ base::Status Replay::RunPrepared() {
                       pending_[i].offset, name.substr(0, 128))};
     }
     if (!request.command->has(commands::kWrite | commands::kReadonly) &&
-        request.command->spec->name != "select") {
+        !request.command->is(commands::kSelectsDatabase)) {
       if (options_.warn) {
         options_.warn(
             fmt::format("{}: at offset {}: command '{}' is passed over: it changes no data", path_,
@@ -144,7 +144,7 @@ void Replay::RunOne(engine::Request& request) {
     engine_.RunBatch(lane_, {&request, 1});
     if (request.outcome == engine::Request::Outcome::kDone) return;
     engine_.ResumeWaiting(lane_);  // a stripe was busy for long
-    lane_.resumed.clear();
+    lane_.waits.TakeResumed();
   }
 }
 

@@ -202,11 +202,13 @@ class Persistence final : public engine::Reloader {
                                   const std::function<void()>& begin = {});
 
   base::Status SaveSnapshot(bool background);
+  base::Status WriteSnapshot(Cut* cut);
   void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
   void AnswerSaveWaiters(uint64_t dirty);
   base::Status Rewrite();
   base::Status WriteBase(const Cut& cut, const std::function<void()>& begin = {});
   base::Status WriteLoneBase();
+  base::Status WriteLoneBaseNow();
   void NoteRewrite(const base::Status& status, int64_t start_s);
   base::Status PrepareNow(const Ending& ending);
   base::Status SyncLog(int64_t patience_ms);

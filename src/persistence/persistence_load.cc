@@ -82,7 +82,7 @@ std::string Persistence::ProgressLine() const {
 LoadOptions Persistence::OptionsFor(const config::Settings& settings, bool exclusive) {
   LoadOptions options;
   options.exclusive = exclusive;
-  options.verify_checksum = settings.rdbchecksum && !engine_.skip_checksums().load();
+  options.verify_checksum = settings.rdbchecksum && !engine_.switches().skip_checksums.load();
   options.progress = &progress_;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
@@ -334,7 +334,8 @@ void Persistence::Load() {
 
 // REQUIRES: the gate is closed.
 void Persistence::EmptyAll() {
-  engine_.house_lane().context->Flush(-1, false);
+  engine::Invocation work(engine_.house_lane());
+  engine::EngineContext(work).Flush(-1, false);
   engine_.libraries().Clear();
 }
 
@@ -366,7 +367,7 @@ std::string Persistence::ReloadNow(uint32_t options) {
       return;
     }
     spdlog::warn("DB reloaded by DEBUG RELOAD");
-    engine_.ServeEverybody(engine_.house_lane());
+    engine_.waiting().ServeEverybody(engine_.house_lane());
     // The log does not know of what came in besides itself, nor of keys that were left out because
     // their time had come.
     if (log_ != nullptr) static_cast<void>(StartRewrite(true));
@@ -401,7 +402,7 @@ std::string Persistence::LoadAofNow() {
       return;
     }
     spdlog::warn("Append Only File loaded by DEBUG LOADAOF");
-    engine_.ServeEverybody(engine_.house_lane());
+    engine_.waiting().ServeEverybody(engine_.house_lane());
   });
   return reply;
 }

@@ -57,7 +57,7 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const config::Settings& settings) {
 // Takes a log with a base into use. REQUIRES: the gate is closed.
 void Persistence::Watch(const config::Settings& settings) {
   log_->SetPolicy(PolicyOf(settings));
-  engine_.TrackChanges(log_->always());
+  engine_.changes().Track(log_->always());
   watched_.store(log_.get());
 }
 
@@ -162,7 +162,7 @@ void Persistence::TurnOff() {
   std::unique_ptr<AofLog> log;
   engine_.Exclusively(engine_.house_lane(), [&] {
     watched_.store(nullptr);
-    engine_.TrackChanges(false);
+    engine_.changes().Track(false);
     log = std::move(log_);
   });
   log.reset();
@@ -243,11 +243,11 @@ void Persistence::UpdateRefusal() {
 
 void Persistence::UpdateRefusalLocked() {
   if (!log_error_.empty()) {
-    engine_.RefuseWrites("MISCONF Errors writing to the AOF file: " + log_error_);
+    engine_.admission().RefuseWrites("MISCONF Errors writing to the AOF file: " + log_error_);
   } else if (save_failed_.load() && stop_writes_.load()) {
-    engine_.RefuseWrites(std::string(kSaveFailed));
+    engine_.admission().RefuseWrites(std::string(kSaveFailed));
   } else {
-    engine_.RefuseWrites({});
+    engine_.admission().RefuseWrites({});
   }
 }
 

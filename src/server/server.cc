@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/if_memory.h"
 #include "admin/crash_report.h"
 #include "admin/info.h"
 #include "base/page_pool.h"
@@ -290,7 +291,7 @@ base::Status Server::Open() {
   // What there is one of for all hashes is not to be counted as that of the first.
   types::SharedTexts::FieldNames();
   types::SharedTexts::FieldValues();
-  engine_->set_memory_ceiling(base::MemoryCeiling());
+  engine_->memory().set_ceiling(base::MemoryCeiling());
   Tick();
   monitor_->NoteStartup();
   return {};
@@ -373,10 +374,10 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   hurried_.store((request.flags & config::kShutdownNow) != 0);
   shutting_down_.store(true);
   loops_->Drain();
-  const int64_t paused_until = engine_->pause_until();
-  const bool paused_writes = engine_->pause_writes_only();
+  const int64_t paused_until = engine_->admission().pause_until();
+  const bool paused_writes = engine_->admission().pause_writes_only();
   ending_.store(true);
-  engine_->Pause(INT64_MAX, true);
+  engine_->admission().Pause(INT64_MAX, true);
   base::Status status;
   if (!aborted_.load()) {
     status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
@@ -391,8 +392,8 @@ bool Server::Shutdown(const ShutdownRequest& request) {
     return true;
   }
   ending_.store(false);
-  engine_->Unpause();
-  if (paused_until != 0) engine_->Pause(paused_until, paused_writes);
+  engine_->admission().Unpause();
+  if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
   persistence_->RunAlone([this] { loops_->EndDrain(); });
   shutting_down_.store(false);
   persistence_->GoOn();
@@ -480,7 +481,7 @@ void Server::Tick() {
       engine_->settings().crash_log_enabled) {
     admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));
   }
-  persistence_->Tick();
+  base::IfMemory([this] { persistence_->Tick(); });  // else the next time
 }
 
 }  // namespace sava::server

@@ -5,6 +5,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/if_memory.h"
+
 namespace sava::storage {
 
 namespace {
@@ -82,38 +84,58 @@ void BeginSnapshot(snapshot::Snapshot& snapshot, const SnapshotFile& file, Outpu
   bool early = false;
   if (file.begin) {
     members.Pin();
+    const struct Unpins {
+      ~Unpins() { members.Unpin(); }  // also when there is no memory
+      types::MemberDictionary& members;
+    } unpins{members};
     early = members.size() > 0;
     if (early) writer.BeginDictionary();
     file.begin();
-    members.Unpin();
     if (output.error()) snapshot.Abort();
   }
   if (early || (snapshot.refers() && !snapshot.aborted())) writer.Dictionary();
 }
 
 // True when all is written.
-bool WriteRdb(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
-              bool exclusive) {
-  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
-  writer.Begin(file.origin);
-  for (const std::string& code : file.libraries) writer.Function(code);
-  BeginSnapshot(snapshot, file, output, writer);
+template <typename Writer>
+bool Finish(snapshot::Snapshot& snapshot, Output& output, Writer& writer, bool exclusive) {
   const bool whole = snapshot.Walk(writer, exclusive);
-  if (whole) writer.End();
-  return whole;
+  if (whole && base::IfMemory([&] { writer.End(); })) return true;
+  if (whole || snapshot.out_of_memory()) output.Fail("out of memory");
+  return false;
+}
+
+// Without memory for its beginning: a cut that was made has to be walked all the same.
+bool Drop(snapshot::Snapshot& snapshot, Output& output, snapshot::CutWriter& writer, bool exclusive) {
+  output.Fail("out of memory");
+  if (snapshot.active()) static_cast<void>(snapshot.Walk(writer, exclusive));
+  return false;
+}
+
+// True when all is written.
+bool WriteRdb(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output, bool exclusive) {
+  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
+  const bool begun = base::IfMemory([&] {
+    writer.Begin(file.origin);
+    for (const std::string& code : file.libraries) writer.Function(code);
+    BeginSnapshot(snapshot, file, output, writer);
+  });
+  return begun ? Finish(snapshot, output, writer, exclusive)
+               : Drop(snapshot, output, writer, exclusive);
 }
 
 bool WriteCommands(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
                    bool exclusive) {
   CommandWriter writer([&output](std::string_view bytes) { output.Write(bytes); });
-  for (const std::string& code : file.libraries) writer.Function(code);
-  if (file.begin) {
+  const bool begun = base::IfMemory([&] {
+    for (const std::string& code : file.libraries) writer.Function(code);
+    if (!file.begin) return;
     file.begin();
     if (output.error()) snapshot.Abort();
-  }
-  const bool whole = snapshot.Walk(writer, exclusive);
+  });
+  if (!begun) return Drop(snapshot, output, writer, exclusive);
+  const bool whole = Finish(snapshot, output, writer, exclusive);
   if (writer.error()) output.Fail(*writer.error());
-  if (whole) writer.End();
   return whole;
 }
 

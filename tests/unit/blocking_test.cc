@@ -136,7 +136,7 @@ void Round(TestEngine& test, Lane& lane) {
   test.engine.BeginRound(lane);
   test.engine.ReceiveMail(lane);
   test.engine.ResumeWaiting(lane);
-  lane.resumed.clear();
+  lane.waits.TakeResumed();
   for (Client* client : lane.to_flush) client->set(kClientFlushQueued, false);
   lane.to_flush.clear();
   test.engine.EndRound(lane);
@@ -186,7 +186,7 @@ TEST_F(BlockingTest, ServesInOrderOfArrival) {
   Waits(b, {"TAKE", "k", "0"});
   Waits(a, {"TAKE", "other", "k", "0"});
   Waits(c, {"TAKE", "k", "0"});
-  EXPECT_EQ(2, test.engine.waits().keys());
+  EXPECT_EQ(2, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(b));
   EXPECT_TRUE(a.client.blocked());
@@ -194,7 +194,7 @@ TEST_F(BlockingTest, ServesInOrderOfArrival) {
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
   EXPECT_EQ("$1\r\nk\r\n", Answer(c));
   EXPECT_EQ(1, Size(giver, "k"));
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
   EXPECT_FALSE(a.client.waiting());
 }
 
@@ -207,7 +207,7 @@ TEST_F(BlockingTest, IsServedOnceForTwoKeys) {
   EXPECT_EQ("$2\r\nk1\r\n", Answer(a));
   EXPECT_EQ(0, Size(giver, "k1"));
   EXPECT_EQ(1, Size(giver, "k2"));
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
 }
 
 TEST_F(BlockingTest, OnlyTheEndOfATransactionCounts) {
@@ -311,7 +311,7 @@ TEST_F(BlockingTest, TimeIsUp) {
   test.clock.AdvanceMillis(1);
   EXPECT_EQ("*-1\r\n", Answer(a));
   EXPECT_FALSE(a.client.waiting());
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("", Answer(a));
   EXPECT_EQ(1, Size(giver, "k"));
@@ -336,7 +336,7 @@ TEST_F(BlockingTest, IsTriedAgainAtItsMoment) {
 TEST_F(BlockingTest, HearsThatAKeyIsGone) {
   giver.Run({"GIVE", "k", "1"});
   Waits(a, {"GONE", "k"});
-  EXPECT_EQ(1, test.engine.waits().keys_on_deletion());
+  EXPECT_EQ(1, test.engine.waiting().lines().keys_on_deletion());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("", Answer(a));
   giver.Run({"DEL", "k"});
@@ -350,22 +350,22 @@ TEST_F(BlockingTest, HearsThatAKeyIsGone) {
   test.clock.AdvanceMillis(200);
   EXPECT_EQ("$-1\r\n", giver.Run({"GET", "k"}));
   EXPECT_EQ("+GONE\r\n", Answer(a));
-  EXPECT_EQ(0, test.engine.waits().keys_on_deletion());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys_on_deletion());
 }
 
 TEST_F(BlockingTest, IsUnblocked) {
   Waits(a, {"TAKE", "k", "j", "0"});
   bool done = false;
-  test.engine.Exclusively(giver.lane,
-                          [&] { done = test.engine.Unblock(giver.lane, a.client, true); });
+  test.engine.Exclusively(
+      giver.lane, [&] { done = test.engine.waiting().Unblock(giver.lane, a.client, true); });
   EXPECT_TRUE(done);
   EXPECT_FALSE(a.client.blocked());
   EXPECT_EQ("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", Answer(a));
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   // Its answer is on its way.
-  test.engine.Exclusively(giver.lane,
-                          [&] { done = test.engine.Unblock(giver.lane, a.client, false); });
+  test.engine.Exclusively(
+      giver.lane, [&] { done = test.engine.waiting().Unblock(giver.lane, a.client, false); });
   EXPECT_FALSE(done);
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
 }
@@ -376,7 +376,7 @@ TEST_F(BlockingTest, WhoLeavesTakesNothingWithHim) {
     Waits(gone, {"TAKE", "k", "j", "0"});
     Waits(a, {"TAKE", "k", "0"});
   }
-  EXPECT_EQ(1, test.engine.waits().keys());
+  EXPECT_EQ(1, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
 }
@@ -465,7 +465,7 @@ class BlockingStress : public testing::Test {
         auto& all = test.engine.lanes()[rng.Below(kLanes)]->clients;
         auto victim = all.begin();
         std::advance(victim, static_cast<ptrdiff_t>(rng.Below(all.size())));
-        test.engine.Unblock(lane, *victim->second, what == 1);
+        test.engine.waiting().Unblock(lane, *victim->second, what == 1);
       });
     }
   }
@@ -571,7 +571,7 @@ TEST_F(BlockingStress, HoldsWithConnectionsThatEnd) {
   Check();
   EXPECT_LE(received.load(), taken);
   for (auto& lane : clients) lane.clear();
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
 }
 
 }  // namespace

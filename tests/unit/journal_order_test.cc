@@ -182,13 +182,13 @@ TEST(Journal, NobodyIsToldOfAWriteBeforeItHasItsTicket) {
   test.engine.ReceiveMail(listener.lane);
   EXPECT_NE(std::string::npos, listener.TakeOutput().find("a is 3"));
   listener.Run({"UNSUBSCRIBE"});
-  test.engine.monitors().fetch_add(1);
+  test.engine.observer().monitors().fetch_add(1);
   writer.Run({"MULTI"});
   writer.Run({"SET", "a", "4"});
   tell({{"EXEC"}});
   test.engine.ReceiveMail(listener.lane);
   EXPECT_NE(std::string::npos, monitor.TakeOutput().find("\"SET\" \"a\" \"4\""));
-  test.engine.monitors().fetch_sub(1);
+  test.engine.observer().monitors().fetch_sub(1);
   listener.lane.mailbox.set_wake({});
   journal.SetSink(nullptr);
 }

@@ -268,7 +268,7 @@ TEST(LoadRdb, WhileOthersAreServed) {
   const DataSet set = MakeDataSet(77, 40000, true, true, true);
   const TempFile file(set.file);
   TestEngine test(2);
-  test.engine.set_loading(true);
+  test.engine.admission().set_loading(true);
   std::atomic<bool> stop{false};
   std::thread other([&] {
     TestClient client(test, 0);

@@ -76,9 +76,8 @@ struct Kept {
   }
   // As a command does that waits for the keeper.
   Persistence::Waiter Block() {
-    client.set(engine::kClientBlocked);
-    lane().waiting.push_back(&client);
-    return {lane().index, client.id, ++client.block_token};
+    lane().waits.AwaitAnswer(client, 0, nullptr);
+    return {lane().index, client.id, client.block_token};
   }
   std::string Answer() {
     EXPECT_TRUE(Until([this] {
@@ -285,7 +284,7 @@ TEST(Persistence, LeavesFilesItCannotLoad) {
     Kept kept(directory, log);
     const std::string error = kept.Load();
     EXPECT_NE(error.find(path), std::string::npos) << error;
-    EXPECT_TRUE(kept.engine->loading());
+    EXPECT_TRUE(kept.engine->admission().loading());
     std::ifstream file(path);
     std::string text((std::istreambuf_iterator<char>(file)), {});
     EXPECT_EQ(text, "REDIS0010 and then nonsense");

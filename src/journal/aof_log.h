@@ -47,12 +47,13 @@
 #include "base/result.h"
 #include "journal/aof_manifest.h"
 #include "journal/aof_ring.h"
+#include "journal/barrier.h"
 #include "journal/file_system.h"
 #include "journal/journal.h"
 
 namespace sava::journal {
 
-class AofLog final : public Sink {
+class AofLog final : public Sink, public Barrier {
  public:
   enum class Policy : uint8_t { kAlways, kEverysec, kNo };
   enum class State : uint8_t { kGood, kWriteFailed, kNeedsBase };
@@ -112,12 +113,17 @@ class AofLog final : public Sink {
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   // Every ticket below it is where the policy wants it before an answer may leave: on disk
   // (kAlways), or written to a file of the log.
-  uint64_t kept() const { return always() ? durable() : filed_.load(std::memory_order_acquire); }
-  bool always() const { return policy_.load(std::memory_order_relaxed) == Policy::kAlways; }
+  uint64_t kept() const override {
+    return always() ? durable() : filed_.load(std::memory_order_acquire);
+  }
+  bool always() const override {
+    return policy_.load(std::memory_order_relaxed) == Policy::kAlways;
+  }
+  bool good() const override { return state() == State::kGood; }
   // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
   // in it, or the ring takes it in no time, and no sync is under way that it might have to wait
   // for.
-  bool quick() const {
+  bool quick() const override {
     if (syncing_.load(std::memory_order_relaxed)) return false;
     return !always() || ring_is_quick_.load(std::memory_order_relaxed);
   }

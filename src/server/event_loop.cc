@@ -174,7 +174,7 @@ void EventLoop::CloseOver(Connection& connection) {
 size_t EventLoop::Released(Connection& connection) {
   const size_t pending = connection.client.out.pending();
   const uint64_t produced = connection.sent + pending;
-  const journal::AofLog* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = server_.persistence().barrier();
   if (log == nullptr) [[likely]] {
     if (!connection.holds.empty()) connection.holds.clear();
     connection.released = produced;
@@ -216,8 +216,8 @@ void EventLoop::Hold(Connection& connection) {
 // The log cannot be written and may never be. A client that has waited too long is not told what
 // became of its write, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
-  const journal::AofLog* const log = server_.persistence().barrier();
-  if (log == nullptr || log->always() || log->state() == journal::AofLog::State::kGood) return;
+  const journal::Barrier* const log = server_.persistence().barrier();
+  if (log == nullptr || log->always() || log->good()) return;
   std::vector<Connection*> owed;
   for (Connection* connection : held_) {
     if (lane_.now_ms - connection->held_since_ms > kOwedMs) owed.push_back(connection);
@@ -231,7 +231,7 @@ void EventLoop::CloseOwed() {
 
 // Lets go what is kept.
 void EventLoop::ReleaseHeld() {
-  const journal::AofLog* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = server_.persistence().barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
   ready_.clear();
   std::erase_if(held_, [&](Connection* connection) {
@@ -257,7 +257,7 @@ void EventLoop::AwaitLog() {
 // Whether this loop writes the log itself for what it holds. With `always` only when no other loop
 // has clients, whose records would have to wait for the next sync. REQUIRES: inside the gate.
 bool EventLoop::MayWriteLog() const {
-  const journal::AofLog* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = server_.persistence().barrier();
   if (log == nullptr || !log->quick()) return false;
   return !log->always() || std::ranges::all_of(server_.loops(), [this](const auto& loop) {
     return loop.get() == this || loop->connection_count() == 0;
@@ -284,7 +284,7 @@ void EventLoop::WriteLog() {
 // loops would keep each other awake while it cannot be written.
 void EventLoop::LetGo(bool merged) {
   engine_.BeginRound(lane_);
-  const journal::AofLog* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = server_.persistence().barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
   if (merged && std::exchange(last_kept_, kept) != kept) server_.WakeHolders();
   AwaitLog();

@@ -144,9 +144,9 @@ class Persistence {
   uint64_t Changes() const;
 
   // ---- answers that wait for the log ----
-  // The log that has to keep (AofLog::kept) what bytes tell of before they may leave; nullptr:
-  // none. REQUIRES: inside the gate, as long as the log is used.
-  journal::AofLog* barrier() const { return watched_.load(std::memory_order_relaxed); }
+  // What has to keep the changes that a reply tells of before the reply may leave; nullptr:
+  // nothing. REQUIRES: inside the gate, as long as it is used.
+  const journal::Barrier* barrier() const { return watched_.load(std::memory_order_relaxed); }
   // Called when more is kept; nullptr: nobody is to be told any more.
   void OnDurable(std::function<void()> wake);
 

@@ -441,9 +441,8 @@ void Server::AnswerWhenSaved(const engine::Client& client, const std::string& re
 
 // What memory has may not be what the log tells: it needs a new base before anything else counts.
 void Server::OutOfMemory() {
-  journal::AofLog* const log = persistence_->barrier();
-  if (log == nullptr) return;
-  log->NoteLost(engine_->journal().next_ticket());
+  if (persistence_->barrier() == nullptr) return;
+  persistence_->log()->NoteLost(engine_->journal().next_ticket());
   engine_->journal().Nudge();
 }
 

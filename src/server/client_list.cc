@@ -90,6 +90,17 @@ std::string ClientLine(const Client& client, int64_t now_ms) {
   return line;
 }
 
+void ForEachClient(engine::Engine& engine, const std::function<void(Client&)>& visit) {
+  for (auto& lane : engine.lanes()) {
+    for (auto& [id, client] : lane->clients) visit(*client);
+  }
+}
+
+void CloseClient(engine::Engine& engine, Client& client) {
+  client.set(engine::kClientCloseNow);
+  engine.lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
+}
+
 bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {
   if (id != 0 && client.id != id) return false;
   if (addr.has_value() && client.addr != *addr) return false;

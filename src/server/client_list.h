@@ -1,15 +1,16 @@
-// How connected clients are described and chosen: the lines of CLIENT LIST, the filters of
-// CLIENT KILL. Pure functions over a Client; whoever calls them for another thread's client has
-// closed the gate.
+// How connected clients are found, described and chosen: the lines of CLIENT LIST, the filters of
+// CLIENT KILL. A thread that looks at another thread's client has closed the gate.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/client.h"
+#include "engine/engine.h"
 
 namespace sava::server {
 
@@ -21,6 +22,11 @@ std::optional<ClientType> ClientTypeByName(std::string_view name);
 
 // One line in Redis's form, "id=7 addr=… lib-ver=", without a line end.
 std::string ClientLine(const engine::Client& client, int64_t now_ms);
+// Every client of the loops. REQUIRES: the gate is closed.
+void ForEachClient(engine::Engine& engine, const std::function<void(engine::Client&)>& visit);
+// Makes the client go away soon. REQUIRES: the gate is closed.
+void CloseClient(engine::Engine& engine, engine::Client& client);
+
 // Memory held for the connection.
 size_t ClientMemory(const engine::Client& client);
 

@@ -12,9 +12,7 @@
 #include <utility>
 
 #include "base/alternate_stack.h"
-#include "server/memory.h"
-#include "server/persistence.h"
-#include "server/server.h"
+#include "server/loops.h"
 
 namespace sava::server {
 
@@ -50,9 +48,11 @@ uint32_t Interest(const Connection& connection) {
 
 }  // namespace
 
-EventLoop::EventLoop(Server* server, engine::Lane* lane)
-    : server_(*server),
-      engine_(server->engine()),
+EventLoop::EventLoop(Loops* loops, engine::Lane* lane)
+    : loops_(*loops),
+      host_(loops->host()),
+      limits_(loops->limits()),
+      engine_(loops->engine()),
       lane_(*lane),
       loop_(this),
       resp_(this),
@@ -69,8 +69,7 @@ void EventLoop::Start() {
   thread_ = std::thread([this, &begun] {
     const base::AlternateStack stack;
     pthread_setname_np(pthread_self(), fmt::format("sava-{}", lane_.index).c_str());
-    // What the allocator keeps for the thread is not to be counted as that of its first keys.
-    WarmAllocator();
+    host_.PrepareThread();
     begun.count_down();
     Serve();
   });
@@ -133,7 +132,6 @@ void EventLoop::Close(Connection& connection) {
   close(client.fd);
   client.fd = -1;
   connections_.fetch_sub(1, std::memory_order_relaxed);
-  server_.client_counter().fetch_sub(1, std::memory_order_relaxed);
   const auto it = owned_.find(&client);
   graveyard_.push_back(std::move(it->second));
   owned_.erase(it);
@@ -174,7 +172,7 @@ void EventLoop::CloseOver(Connection& connection) {
 size_t EventLoop::Released(Connection& connection) {
   const size_t pending = connection.client.out.pending();
   const uint64_t produced = connection.sent + pending;
-  const journal::Barrier* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = host_.barrier();
   if (log == nullptr) [[likely]] {
     if (!connection.holds.empty()) connection.holds.clear();
     connection.released = produced;
@@ -216,7 +214,7 @@ void EventLoop::Hold(Connection& connection) {
 // The log cannot be written and may never be. A client that has waited too long is not told what
 // became of its write, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
-  const journal::Barrier* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = host_.barrier();
   if (log == nullptr || log->always() || log->good()) return;
   std::vector<Connection*> owed;
   for (Connection* connection : held_) {
@@ -231,7 +229,7 @@ void EventLoop::CloseOwed() {
 
 // Lets go what is kept.
 void EventLoop::ReleaseHeld() {
-  const journal::Barrier* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = host_.barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
   ready_.clear();
   std::erase_if(held_, [&](Connection* connection) {
@@ -257,11 +255,9 @@ void EventLoop::AwaitLog() {
 // Whether this loop writes the log itself for what it holds. With `always` only when no other loop
 // has clients, whose records would have to wait for the next sync. REQUIRES: inside the gate.
 bool EventLoop::MayWriteLog() const {
-  const journal::Barrier* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = host_.barrier();
   if (log == nullptr || !log->quick()) return false;
-  return !log->always() || std::ranges::all_of(server_.loops(), [this](const auto& loop) {
-    return loop.get() == this || loop->connection_count() == 0;
-  });
+  return !log->always() || loops_.AllBelongTo(*this);
 }
 
 // Writes what the answers of this loop wait for, and lets them go: two threads that wake each other
@@ -284,9 +280,9 @@ void EventLoop::WriteLog() {
 // loops would keep each other awake while it cannot be written.
 void EventLoop::LetGo(bool merged) {
   engine_.BeginRound(lane_);
-  const journal::Barrier* const log = server_.persistence().barrier();
+  const journal::Barrier* const log = host_.barrier();
   const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
-  if (merged && std::exchange(last_kept_, kept) != kept) server_.WakeHolders();
+  if (merged && std::exchange(last_kept_, kept) != kept) loops_.WakeHolders();
   AwaitLog();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
@@ -488,11 +484,11 @@ void EventLoop::AfterRound() {
     const bool more = !paused && engine_.Upkeep(lane_);
     DeliverMail();
     // The limiter's buckets are to be written every 100 ms, however low hz is.
-    const int64_t pause = 1000 / server_.limits().hz.load(std::memory_order_relaxed);
+    const int64_t pause = 1000 / limits_.hz.load(std::memory_order_relaxed);
     next_upkeep_ms_ = now + (more ? 5 : std::min<int64_t>(pause, 100));
   }
   if (!paused && lane_.index == 0 && now >= next_tick_ms_) {
-    server_.Tick();
+    host_.Tick();
     next_tick_ms_ = now + 100;
   }
   if (!paused && now >= next_idle_check_ms_) {

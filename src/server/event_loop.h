@@ -18,16 +18,18 @@
 #include "net/loop.h"
 #include "net/socket.h"
 #include "server/connection.h"
+#include "server/front_host.h"
 #include "server/http_service.h"
+#include "server/loop_limits.h"
 #include "server/resp_service.h"
 
 namespace sava::server {
 
-class Server;
+class Loops;
 
 class EventLoop final : public net::Rounds {
  public:
-  EventLoop(Server* server, engine::Lane* lane);
+  EventLoop(Loops* loops, engine::Lane* lane);
   ~EventLoop() override;
 
   void Start();
@@ -47,7 +49,8 @@ class EventLoop final : public net::Rounds {
   net::Loop& loop() { return loop_; }
 
   // ---- for the services ----
-  Server& server() { return server_; }
+  FrontHost& host() { return host_; }
+  const LoopLimits& limits() const { return limits_; }
   engine::Engine& engine() { return engine_; }
   engine::Lane& lane() { return lane_; }
   // Sends what the socket takes; closes the connection when it is to end or has failed.
@@ -87,7 +90,9 @@ class EventLoop final : public net::Rounds {
   void CheckDrain();
   void MeasureRound();
 
-  Server& server_;
+  Loops& loops_;
+  FrontHost& host_;
+  const LoopLimits& limits_;
   engine::Engine& engine_;
   engine::Lane& lane_;
   net::Loop loop_;

@@ -9,9 +9,7 @@
 
 #include "http/guard.h"
 #include "http/problem.h"
-#include "server/client_list.h"
 #include "server/event_loop.h"
-#include "server/server.h"
 
 namespace sava::server {
 
@@ -70,7 +68,7 @@ http::Site HttpService::Site() const {
   http::Site site{settings.requirepass, settings.http_hosts, settings.associations_prefix,
                   settings.associations_top};
   site.max_key = std::min<size_t>(kMaxKey, settings.http_max_header / kHeaderForKey);
-  const int64_t up_ms = lane_.now_ms - loop_.server().start_unix_ms();
+  const int64_t up_ms = lane_.now_ms - loop_.host().start_unix_ms();
   site.uptime_s = std::max<int64_t>(0, up_ms / 1000);
   site.refuses_writes = engine_.refuses_writes();
   return site;
@@ -216,13 +214,8 @@ bool HttpService::Admit(HttpConnection& connection) {
 
 // A wrong password stands in ACL LOG, as one of AUTH does.
 void HttpService::NoteRefused(const HttpConnection& connection) {
-  AclLogEntry entry;
-  entry.context = "toplevel";
-  entry.object = "HTTP";
-  entry.username = http::UserOf(connection.parser.request().authorization);
-  entry.client_info = ClientLine(connection.client, lane_.now_ms);
-  loop_.server().acl_log().Add(std::move(entry), lane_.now_ms,
-                               static_cast<size_t>(engine_.settings().acllog_max_len));
+  loop_.host().NoteRefused(connection.client,
+                           http::UserOf(connection.parser.request().authorization), lane_.now_ms);
 }
 
 // What has not been answered stays with the connection.

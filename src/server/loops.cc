@@ -16,7 +16,6 @@
 #include "http/problem.h"
 #include "protocol/http_response.h"
 #include "protocol/reply.h"
-#include "server/server.h"
 
 namespace sava::server {
 
@@ -80,9 +79,10 @@ class Loops::Listener final : public net::Source {
   Loops* const owner_;
 };
 
-Loops::Loops(Server* server) : server_(*server) {
-  for (auto& lane : server->engine().lanes()) {
-    loops_.push_back(std::make_unique<EventLoop>(server, lane.get()));
+Loops::Loops(FrontHost* host, engine::Engine* engine, const LoopLimits* limits)
+    : host_(*host), engine_(*engine), limits_(*limits) {
+  for (auto& lane : engine->lanes()) {
+    loops_.push_back(std::make_unique<EventLoop>(this, lane.get()));
   }
 }
 
@@ -205,29 +205,27 @@ void Loops::Accept(const Listener& listener) {
     net::Accepted accepted = net::Accept(listener.fd(), &error);
     accepted.http = listener.http();
     if (accepted.fd < 0) {
-      if (error != 0 && !server_.shutting_down())
+      if (error != 0 && !host_.shutting_down())
         spdlog::warn("Accepting client connection: {}", strerror(error));
       return;
     }
-    const LoopLimits& limits = server_.limits();
-    if (server_.client_count() >= limits.maxclients.load(std::memory_order_relaxed)) {
-      server_.engine().lanes()[0]->stats.rejected_connections.Add();
+    if (client_count() >= limits_.maxclients.load(std::memory_order_relaxed)) {
+      engine_.lanes()[0]->stats.rejected_connections.Add();
       Refuse(accepted, "ERR", 503, kFull);
       continue;
     }
-    if (!accepted.local && limits.refuse_strangers.load(std::memory_order_relaxed)) {
-      server_.engine().lanes()[0]->stats.rejected_connections.Add();
+    if (!accepted.local && limits_.refuse_strangers.load(std::memory_order_relaxed)) {
+      engine_.lanes()[0]->stats.rejected_connections.Add();
       Refuse(accepted, "DENIED", 403, kDenied);
       continue;
     }
-    server_.client_counter().fetch_add(1, std::memory_order_relaxed);
-    server_.engine().lanes()[0]->stats.connections.Add();
+    engine_.lanes()[0]->stats.connections.Add();
     if (!accepted.unix_socket) {
       net::SetNoDelay(accepted.fd);
-      const auto keepalive = static_cast<int>(limits.keepalive.load(std::memory_order_relaxed));
+      const auto keepalive = static_cast<int>(limits_.keepalive.load(std::memory_order_relaxed));
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
-    accepted.id = server_.engine().NewClientId();
+    accepted.id = engine_.NewClientId();
     NextLoop().Adopt(std::move(accepted));
   }
 }
@@ -237,11 +235,29 @@ void Loops::Accept(const Listener& listener) {
 // it is the first loop, unless the user asked for a number of threads.
 EventLoop& Loops::NextLoop() const {
   EventLoop* target = loops_[0].get();
-  if (server_.limits().one_loop.load(std::memory_order_relaxed)) return *target;
+  if (limits_.one_loop.load(std::memory_order_relaxed)) return *target;
   for (const auto& loop : loops_) {
     if (loop->connection_count() < target->connection_count()) target = loop.get();
   }
   return *target;
+}
+
+size_t Loops::client_count() const {
+  size_t count = 0;
+  for (const auto& loop : loops_) count += loop->connection_count();
+  return count;
+}
+
+std::string Loops::ClientCounts() const {
+  std::vector<size_t> counts;
+  for (const auto& loop : loops_) counts.push_back(loop->connection_count());
+  return fmt::format("{}", fmt::join(counts, ","));
+}
+
+bool Loops::AllBelongTo(const EventLoop& loop) const {
+  return std::ranges::all_of(loops_, [&loop](const auto& other) {
+    return other.get() == &loop || other->connection_count() == 0;
+  });
 }
 
 void Loops::Start() {
@@ -261,11 +277,11 @@ void Loops::Drain() {
   using std::chrono::steady_clock;
   const auto deadline =
       steady_clock::now() +
-      std::chrono::seconds(server_.limits().shutdown_timeout.load(std::memory_order_relaxed));
+      std::chrono::seconds(limits_.shutdown_timeout.load(std::memory_order_relaxed));
   const auto drained = [this] {
     return std::ranges::all_of(loops_, [](const auto& loop) { return loop->drained(); });
   };
-  while (!drained() && steady_clock::now() < deadline && !server_.hurried()) {
+  while (!drained() && steady_clock::now() < deadline && !host_.hurried()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }

@@ -10,12 +10,14 @@
 #include "base/result.h"
 #include "engine/settings.h"
 #include "server/event_loop.h"
+#include "server/front_host.h"
+#include "server/loop_limits.h"
 
 namespace sava::server {
 
 class Loops {
  public:
-  explicit Loops(Server* server);
+  Loops(FrontHost* host, engine::Engine* engine, const LoopLimits* limits);
   ~Loops();
 
   // Opens the listening sockets of the settings and closes the earlier ones; when some cannot be
@@ -35,7 +37,17 @@ class Loops {
   void WakeHolders();
   // Drains, ends the threads, closes everything.
   void Stop();
-  std::vector<std::unique_ptr<EventLoop>>& all() { return loops_; }
+
+  FrontHost& host() const { return host_; }
+  engine::Engine& engine() const { return engine_; }
+  const LoopLimits& limits() const { return limits_; }
+  // From any thread:
+  // Number of connections now.
+  size_t client_count() const;
+  // Those of each loop, separated by commas.
+  std::string ClientCounts() const;
+  // Whether no other loop has connections.
+  bool AllBelongTo(const EventLoop& loop) const;
 
  private:
   class Listener;
@@ -57,7 +69,9 @@ class Loops {
   void Accept(const Listener& listener);
   EventLoop& NextLoop() const;
 
-  Server& server_;
+  FrontHost& host_;
+  engine::Engine& engine_;
+  const LoopLimits& limits_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::mutex mutex_;  // CONFIG SET, and the main thread when the server ends
   std::vector<std::unique_ptr<Listener>> listeners_;  // guarded by mutex_

@@ -11,7 +11,6 @@
 #include "base/trim.h"
 #include "protocol/reply.h"
 #include "server/event_loop.h"
-#include "server/server.h"
 
 namespace sava::server {
 
@@ -55,15 +54,11 @@ void RespConnection::Resume() {
 
 int64_t RespConnection::MaxIdle() const {
   if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
-  return service->server_.limits().timeout.load(std::memory_order_relaxed);
+  return service->loop_.limits().timeout.load(std::memory_order_relaxed);
 }
 
 RespService::RespService(EventLoop* loop)
-    : loop_(*loop),
-      server_(loop->server()),
-      engine_(loop->engine()),
-      lane_(loop->lane()),
-      arena_(new char[kArena]) {}
+    : loop_(*loop), engine_(loop->engine()), lane_(loop->lane()), arena_(new char[kArena]) {}
 
 // ---- reading and parsing ----
 
@@ -74,8 +69,7 @@ void RespService::EnterRound(RespConnection& connection) {
 }
 
 protocol::ParseLimits RespService::LimitsFor(const RespConnection& connection) const {
-  return {server_.limits().max_bulk.load(std::memory_order_relaxed),
-          connection.client.authenticated};
+  return {loop_.limits().max_bulk.load(std::memory_order_relaxed), connection.client.authenticated};
 }
 
 // False when nothing new is there to parse.
@@ -133,7 +127,7 @@ bool RespService::ReadInput(RespConnection& connection) {
   } else {
     connection.input.Grow(size);
     connection.view = connection.input.view();
-    if (connection.view.size() > server_.limits().query_buffer.load(std::memory_order_relaxed)) {
+    if (connection.view.size() > loop_.limits().query_buffer.load(std::memory_order_relaxed)) {
       lane_.stats.query_limit_disconnections.Add();
       spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
                    client.addr);

@@ -20,7 +20,6 @@ namespace sava::server {
 
 class EventLoop;
 class RespService;
-class Server;
 
 struct RespConnection final : Connection {
   explicit RespConnection(RespService* owner);
@@ -70,7 +69,6 @@ class RespService {
   protocol::ParseLimits LimitsFor(const RespConnection& connection) const;
 
   EventLoop& loop_;
-  Server& server_;
   engine::Engine& engine_;
   engine::Lane& lane_;
   std::unique_ptr<char[]> arena_;

@@ -16,6 +16,7 @@
 
 #include "base/page_pool.h"
 #include "engine/engine_context.h"
+#include "server/client_list.h"
 #include "server/crash_report.h"
 #include "server/families.h"
 #include "server/info.h"
@@ -31,8 +32,6 @@ static_assert(static_cast<uint32_t>(engine::kNotifyKeyMiss) == commands::kNotify
 static_assert(static_cast<uint32_t>(engine::kNotifyAll) == commands::kNotifyAll);
 
 namespace {
-
-constexpr unsigned kFewCores = 4;
 
 // A byte of the shutdown pipe besides the numbers of signals.
 constexpr char kAsked = 0;     // by RequestShutdown
@@ -76,22 +75,6 @@ std::string RandomHex(size_t digits) {
 }
 
 }  // namespace
-
-void LoopLimits::Load(const engine::Settings& settings) {
-  // Lengths of keys are kept in 32 bits.
-  max_bulk.store(static_cast<int64_t>(std::min<uint64_t>(settings.proto_max_bulk_len, UINT32_MAX)));
-  query_buffer.store(settings.client_query_buffer_limit);
-  timeout.store(settings.timeout);
-  keepalive.store(settings.tcp_keepalive);
-  hz.store(settings.hz > 0 ? settings.hz : 10);
-  shutdown_timeout.store(settings.shutdown_timeout);
-  on_sigint.store(settings.shutdown_on_sigint);
-  on_sigterm.store(settings.shutdown_on_sigterm);
-  maxclients.store(static_cast<size_t>(settings.maxclients));
-  refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
-  one_loop.store(settings.appendonly && settings.appendfsync == engine::AppendFsync::kAlways &&
-                 settings.threads == 0 && std::thread::hardware_concurrency() <= kFewCores);
-}
 
 Server& Server::Of(commands::Context& context) {
   return static_cast<Server&>(*engine::EngineContext::Of(context).engine().host());
@@ -271,7 +254,7 @@ base::Status Server::Open() {
       !status) {
     spdlog::warn("oom-score-adj: the system refuses the score");
   }
-  loops_ = std::make_unique<Loops>(this);
+  loops_ = std::make_unique<Loops>(this, engine_.get(), &limits_);
   if (base::Status status = Listen(); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() && http_port() == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};
@@ -291,7 +274,7 @@ base::Status Server::Open() {
 }
 
 void Server::Start() {
-  persistence_->OnDurable([this] { WakeHolders(); });
+  persistence_->OnDurable([this] { loops_->WakeHolders(); });
   base::PagePool::Shared().set_helper(
       [this] { growing_.Run([] { base::PagePool::Shared().Prepare(); }, 0); });
   persistence_->Start([this] {
@@ -446,16 +429,37 @@ void Server::OutOfMemory() {
   engine_->journal().Nudge();
 }
 
-void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
-  for (auto& lane : engine_->lanes()) {
-    for (auto& [id, client] : lane->clients) visit(*client);
-  }
+// ---- for the loops ----
+
+void Server::PrepareThread() {
+  // What the allocator keeps for the thread is not to be counted as that of its first keys.
+  WarmAllocator();
 }
 
-void Server::CloseClient(engine::Client& client) {
-  client.set(engine::kClientCloseNow);
-  engine_->lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
+const journal::Barrier* Server::barrier() const { return persistence_->barrier(); }
+
+void Server::NoteRefused(const engine::Client& client, const std::string& user, int64_t now_ms) {
+  AclLogEntry entry;
+  entry.context = "toplevel";
+  entry.object = "HTTP";
+  entry.username = user;
+  entry.client_info = ClientLine(client, now_ms);
+  acl_log_.Add(std::move(entry), now_ms, static_cast<size_t>(engine_->settings().acllog_max_len));
 }
+
+void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
+  server::ForEachClient(*engine_, visit);
+}
+
+void Server::CloseClient(engine::Client& client) { server::CloseClient(*engine_, client); }
+
+size_t Server::client_count() const { return loops_ == nullptr ? 0 : loops_->client_count(); }
+
+std::string Server::loop_clients() const {
+  return loops_ == nullptr ? std::string() : loops_->ClientCounts();
+}
+
+// ---- memory ----
 
 MemoryFigures Server::Memory() {
   MemoryFigures figures;
@@ -532,17 +536,6 @@ void Server::Tick() {
     KeepInfoForCrash(InfoText(*this, *engine_->lanes()[0], {}));
   }
   persistence_->Tick();
-}
-
-void Server::WakeHolders() { loops_->WakeHolders(); }
-
-const std::vector<std::unique_ptr<EventLoop>>& Server::loops() const { return loops_->all(); }
-
-std::string Server::loop_clients() const {
-  if (loops_ == nullptr) return {};  // not started
-  std::vector<size_t> counts;
-  for (const auto& loop : loops()) counts.push_back(loop->connection_count());
-  return fmt::format("{}", fmt::join(counts, ","));
 }
 
 void Server::ResetStats() {

@@ -19,11 +19,12 @@
 #include "engine/engine.h"
 #include "server/acl_log.h"
 #include "server/config.h"
+#include "server/front_host.h"
+#include "server/loop_limits.h"
 #include "server/memory.h"
 
 namespace sava::server {
 
-class EventLoop;
 class Loops;
 class Persistence;
 
@@ -42,24 +43,7 @@ struct MemoryFigures {
   size_t clients = 0;  // buffers of connections
 };
 
-// Settings that the loops look at outside the gate: copies, kept up to date by CONFIG SET.
-struct LoopLimits {
-  std::atomic<int64_t> max_bulk{512LL << 20};
-  std::atomic<uint64_t> query_buffer{1ULL << 30};
-  std::atomic<int64_t> timeout{0};
-  std::atomic<int64_t> keepalive{300};
-  std::atomic<int64_t> hz{10};
-  std::atomic<int64_t> shutdown_timeout{10};  // seconds
-  std::atomic<uint32_t> on_sigint{0};         // engine::ShutdownFlag bits
-  std::atomic<uint32_t> on_sigterm{0};
-  std::atomic<size_t> maxclients{10000};
-  std::atomic<bool> refuse_strangers{true};  // protected mode without a password
-  std::atomic<bool> one_loop{false};         // new connections go to the first loop
-
-  void Load(const engine::Settings& settings);
-};
-
-class Server final : public engine::Host {
+class Server final : public engine::Host, public FrontHost {
  public:
   explicit Server(std::unique_ptr<Config> config);
   ~Server() override;
@@ -88,8 +72,8 @@ class Server final : public engine::Host {
   // SHUTDOWN ABORT: false when there is none to be ended.
   bool AbortShutdown();
   // Nobody wants to wait any more for the shutdown: NOW, a second signal, ABORT.
-  bool hurried() const;
-  bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
+  bool hurried() const override;
+  bool shutting_down() const override { return shutting_down_.load(std::memory_order_relaxed); }
   // The last save is being made: writes stay paused whatever clients ask for.
   bool ending() const { return ending_.load(std::memory_order_relaxed); }
 
@@ -103,20 +87,17 @@ class Server final : public engine::Host {
   // Makes the client go away soon. REQUIRES: gate closed.
   void CloseClient(engine::Client& client);
   // Number of connections now.
-  size_t client_count() const { return client_count_.load(std::memory_order_relaxed); }
-  std::atomic<size_t>& client_counter() { return client_count_; }
+  size_t client_count() const;
 
-  LoopLimits& limits() { return limits_; }
-  // More of the log is kept: loops that hold answers back look again.
-  void WakeHolders();
-  size_t loop_count() const { return loops().size(); }
-  const std::vector<std::unique_ptr<EventLoop>>& loops() const;
+  void PrepareThread() override;
+  const journal::Barrier* barrier() const override;
+  void NoteRefused(const engine::Client& client, const std::string& user, int64_t now_ms) override;
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).
   void PurgeMemory();
 
-  int64_t start_unix_ms() const { return start_unix_ms_; }
+  int64_t start_unix_ms() const override { return start_unix_ms_; }
   const std::string& run_id() const { return run_id_; }
   // 0: none.
   int64_t http_port() const;
@@ -139,7 +120,7 @@ class Server final : public engine::Host {
   // Refused attempts to authenticate.
   AclLog& acl_log() { return acl_log_; }
   // Called by the first loop about ten times a second, inside the gate.
-  void Tick();
+  void Tick() override;
   // CONFIG RESETSTAT.
   void ResetStats();
 
@@ -174,7 +155,6 @@ class Server final : public engine::Host {
   std::string executable_;
   std::string program_;
   const std::string log_path_;  // absolute; empty: standard output
-  std::atomic<size_t> client_count_{0};
   OomScore oom_score_;
   std::atomic<size_t> peak_memory_{0};
   size_t startup_memory_ = 0;

@@ -43,7 +43,8 @@ class EventLoop final : public net::Rounds {
   void Adopt(net::Accepted accepted);
   void Wake() { loop_.Wake(); }
   // Replies wait for the log. From any thread.
-  bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
+  bool holding() const { return held_.holding(); }
+  // More is kept.
   void WakeIfHolding();
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
@@ -72,15 +73,13 @@ class EventLoop final : public net::Rounds {
   void Open(net::Accepted accepted);
   bool OverOutputLimit(Connection& connection);
   void CloseOver(Connection& connection);
-  size_t Released(Connection& connection);
-  void Hold(Connection& connection);
+  size_t Writable(Connection& connection);
   void Send(Connection& connection);
-  void CloseOwed();
-  void ReleaseHeld();
-  void AwaitLog();
+  void LetGo();
   bool MayWriteLog() const;
+  void SettleHeld();
   void WriteLog();
-  void LetGo(bool merged);
+  void CloseOwed();
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -102,13 +101,10 @@ class EventLoop final : public net::Rounds {
   std::vector<std::unique_ptr<Connection>> graveyard_;
   RespService resp_;
   HttpService http_;
-  // With a log: connections with bytes that may not leave yet.
-  std::vector<Connection*> held_;
-  std::vector<Connection*> ready_;  // scratch
-  std::atomic<size_t> held_count_{0};
-  std::atomic<bool> awaits_log_{false};
-  bool writes_log_ = false;  // after this round
-  uint64_t last_kept_ = 0;   // when this loop last wrote it
+  HoldList held_;
+  bool writes_log_ = false;      // after this round
+  uint64_t asked_ = 0;           // this loop has merged, or tried to, up to this ticket
+  bool left_to_others_ = false;  // another thread was merging then
 
   std::mutex incoming_mutex_;
   std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_

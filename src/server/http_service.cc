@@ -44,6 +44,8 @@ void HttpConnection::OnEvents(uint32_t events) {
 
 void HttpConnection::Resume() { service->RunInput(*this); }
 
+void HttpConnection::Release() { service->Send(*this); }
+
 void HttpConnection::Closing() {
   service->connections_.erase(this);
   if (continuing) std::erase(service->continuing_, this);

@@ -28,6 +28,7 @@ struct HttpConnection final : Connection {
   explicit HttpConnection(HttpService* owner) : service(owner) {}
   void OnEvents(uint32_t events) override;
   void Resume() override;
+  void Release() override;
   void Closing() override;
 
   // A request is being worked on.

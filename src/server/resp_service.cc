@@ -52,6 +52,8 @@ void RespConnection::Resume() {
   if (!view.empty()) service->Parse(*this);
 }
 
+void RespConnection::Release() { service->FinishConnection(*this); }
+
 int64_t RespConnection::MaxIdle() const {
   if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
   return service->loop_.limits().timeout.load(std::memory_order_relaxed);
@@ -102,7 +104,7 @@ bool RespService::ReadInput(RespConnection& connection) {
     // Who has said all it wants to say still gets the answers that wait for the log, and what it
     // has said and nobody has run yet, because others had their turn, is run.
     const bool unrun = client.has(kHeldBack) && !connection.input.empty();
-    if (n == 0 && (unrun || !connection.holds.empty())) {
+    if (n == 0 && (unrun || connection.hold.waits())) {
       connection.ended = true;
       if (!unrun) client.set(engine::kClientCloseAfterReply);
       loop_.SetReading(connection, false);
@@ -285,7 +287,7 @@ void RespService::FinishConnection(RespConnection& connection) {
   loop_.Flush(connection);
   if (connection.closed || connection.ended || client.has(engine::kClientCloseAfterReply)) return;
   // A client that waits for many answers from the log may not ask for more.
-  loop_.SetReading(connection, connection.holds.empty() || client.out.pending() < kMostHeld);
+  loop_.SetReading(connection, !connection.hold.waits() || client.out.pending() < kMostHeld);
 }
 
 void RespService::FinishRound() {

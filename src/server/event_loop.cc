@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <iterator>
 #include <latch>
 #include <utility>
 
@@ -38,10 +36,6 @@ size_t Limit(iovec* vectors, size_t count, size_t bytes) {
     bytes -= vectors[i].iov_len;
   }
   return count;
-}
-
-uint32_t Interest(const Connection& connection) {
-  return (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
 }
 
 }  // namespace
@@ -86,18 +80,29 @@ void EventLoop::Join() {
 
 // ---- connections ----
 
-void EventLoop::Adopt(net::Accepted accepted) {
+void EventLoop::Adopt(Arrival arrival) {
   connections_.fetch_add(1, std::memory_order_relaxed);
   {
     std::lock_guard lock(incoming_mutex_);
-    incoming_.push_back(std::move(accepted));
+    incoming_.push_back(std::move(arrival));
   }
   loop_.Wake();
 }
 
-void EventLoop::Open(net::Accepted accepted) {
-  std::unique_ptr<Connection> connection =
-      accepted.http ? http_.NewConnection() : resp_.NewConnection();
+void EventLoop::Connect(Outgoing outgoing) {
+  {
+    std::lock_guard lock(incoming_mutex_);
+    to_open_.push_back(std::move(outgoing));
+  }
+  loop_.Wake();
+}
+
+void EventLoop::Open(Arrival arrival) {
+  net::Accepted& accepted = arrival.socket;
+  std::unique_ptr<Connection> connection = arrival.make    ? arrival.make(*this)
+                                           : accepted.http ? http_.NewConnection()
+                                                           : resp_.NewConnection();
+  connection->transport = std::move(arrival.transport);
   Client& client = connection->client;
   client.id = accepted.id;
   client.fd = accepted.fd;
@@ -109,8 +114,11 @@ void EventLoop::Open(net::Accepted accepted) {
   // Over HTTP each request brings the password.
   client.authenticated = accepted.http || engine_.settings().requirepass.empty();
   engine_.AddClient(lane_, client);
-  loop_.Add(accepted.fd, EPOLLIN, connection.get());
+  connection->asked = connection->transport->Interest(EPOLLIN);
+  loop_.Add(accepted.fd, connection->asked, connection.get());
+  Connection& opened = *connection;
   owned_.emplace(&client, std::move(connection));
+  opened.Opened();
 }
 
 void EventLoop::Close(Connection& connection) {
@@ -119,10 +127,11 @@ void EventLoop::Close(Connection& connection) {
   CountBuffers(connection);
   connection.Closing();
   held_.Remove(connection.hold);
+  if (connection.goes_on) std::erase(going_on_, &connection);
   Client& client = connection.client;
   engine_.RemoveClient(lane_, client);
   loop_.Remove(client.fd);
-  close(client.fd);
+  connection.transport->Close();
   client.fd = -1;
   connections_.fetch_sub(1, std::memory_order_relaxed);
   const auto it = owned_.find(&client);
@@ -257,28 +266,19 @@ void EventLoop::Send(Connection& connection) {
   for (size_t writable = Writable(connection); writable > 0;) {
     iovec vectors[64];
     const size_t count = Limit(vectors, client.out.Gather(vectors, 64), writable);
-    const ssize_t n = count == 1
-                          ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
-                          : writev(client.fd, vectors, static_cast<int>(count));
+    const net::Transfer sent = connection.transport->Writev(vectors, count);
     lane_.stats.writes.Add();
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN) break;
-      Close(connection);
-      return;
-    }
-    lane_.stats.net_output.Add(static_cast<uint64_t>(n));
-    client.net_output += static_cast<uint64_t>(n);
+    if (sent.outcome == net::Transfer::Outcome::kAgain) break;
+    if (!sent.done()) return Close(connection);
+    lane_.stats.net_output.Add(sent.bytes);
+    client.net_output += sent.bytes;
     client.last_active_ms = lane_.now_ms;
-    client.out.Consume(static_cast<size_t>(n));
-    connection.hold.Sent(static_cast<size_t>(n));
-    writable -= static_cast<size_t>(n);
+    client.out.Consume(sent.bytes);
+    connection.hold.Sent(sent.bytes);
+    writable -= sent.bytes;
   }
-  const bool wants = connection.hold.writable() > 0;
-  if (wants != connection.wants_write) {
-    connection.wants_write = wants;
-    loop_.Change(client.fd, Interest(connection), &connection);
-  }
+  connection.wants_write = connection.hold.writable() > 0;
+  Ask(connection);
   if (connection.hold.waits()) held_.Add(connection.hold, lane_.now_ms);
   if (client.out.empty()) {
     if (!engine_.keeps_output().load(std::memory_order_relaxed)) {
@@ -297,7 +297,55 @@ void EventLoop::Send(Connection& connection) {
 void EventLoop::SetReading(Connection& connection, bool on) {
   if (connection.wants_read == on) return;
   connection.wants_read = on;
-  loop_.Change(connection.client.fd, Interest(connection), &connection);
+  Ask(connection);
+  if (on && connection.transport->Pending()) GoOnLater(connection);
+}
+
+// Has epoll watch for what the connection waits for.
+void EventLoop::Ask(Connection& connection) {
+  const uint32_t wanted =
+      (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
+  const uint32_t events = connection.transport->Interest(wanted);
+  if (events == connection.asked) return;
+  connection.asked = events;
+  loop_.Change(connection.client.fd, events, &connection);
+}
+
+// ---- receiving ----
+
+net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t room) {
+  Client& client = connection.client;
+  const net::Transfer read = connection.transport->Read(target, room);
+  lane_.stats.reads.Add();
+  if (read.done()) {
+    lane_.stats.net_input.Add(read.bytes);
+    client.net_input += read.bytes;
+    client.last_active_ms = lane_.now_ms;
+    if (connection.transport->Pending()) [[unlikely]]
+      GoOnLater(connection);
+  } else if (read.outcome == net::Transfer::Outcome::kAgain) {
+    Ask(connection);
+  }
+  return read;
+}
+
+void EventLoop::GoOnLater(Connection& connection) {
+  if (std::exchange(connection.goes_on, true)) return;
+  going_on_.push_back(&connection);
+}
+
+// Each gets one turn, as far as the round's time goes, but at least the first.
+void EventLoop::GoOn() {
+  std::vector<Connection*> now = std::exchange(going_on_, {});
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (i > 0 && Enough()) {
+      going_on_.insert(going_on_.begin(), now.begin() + static_cast<ptrdiff_t>(i), now.end());
+      return;
+    }
+    if (now[i]->closed) continue;
+    now[i]->goes_on = false;
+    now[i]->GoOn();
+  }
 }
 
 // ---- rounds ----
@@ -391,7 +439,7 @@ void EventLoop::Serve() {
 }
 
 int EventLoop::WaitMillis() const {
-  if (writes_log_ || http_.has_more()) return 0;
+  if (writes_log_ || !going_on_.empty()) return 0;
   const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
@@ -409,19 +457,47 @@ void EventLoop::BeforeRound() {
 bool EventLoop::Enough() { return lane_.round.spent(); }
 
 void EventLoop::TakeArrivals() {
-  std::vector<net::Accepted> arrived;
+  std::vector<Arrival> arrived;
+  std::vector<Outgoing> to_open;
   {
     std::lock_guard lock(incoming_mutex_);
     arrived.swap(incoming_);
+    to_open.swap(to_open_);
   }
-  for (net::Accepted& accepted : arrived) Open(std::move(accepted));
+  for (Arrival& arrival : arrived) Open(std::move(arrival));
+  for (Outgoing& outgoing : to_open) {
+    const int64_t deadline = engine_.clock().WallMillis() + outgoing.timeout_ms;
+    opening_.push_back(
+        {std::make_unique<net::Connect>(&loop_, outgoing.to, deadline), std::move(outgoing)});
+  }
+}
+
+// Connections that this loop opens: those that stand, and those that failed.
+void EventLoop::CheckOutgoing() {
+  const int64_t now = engine_.clock().WallMillis();
+  const auto first = std::ranges::stable_partition(
+      opening_, [now](const Opening& one) { return !one.connect->settled(now); });
+  std::vector<Opening> settled(std::move_iterator(first.begin()), std::move_iterator(first.end()));
+  opening_.erase(first.begin(), first.end());
+  for (Opening& one : settled) {
+    base::Result<net::Accepted> socket = one.connect->Take();
+    if (!socket) {
+      one.outgoing.failed(socket.error());
+      continue;
+    }
+    socket->id = engine_.NewClientId();
+    connections_.fetch_add(1, std::memory_order_relaxed);
+    auto transport = std::make_unique<net::SocketTransport>(socket->fd);
+    Open({std::move(*socket), std::move(transport), std::move(one.outgoing.make)});
+  }
 }
 
 void EventLoop::AfterRound() {
+  if (!going_on_.empty()) GoOn();
   resp_.FinishRound();
-  if (http_.has_more()) http_.Continue();
   DeliverMail();
   TakeArrivals();
+  if (!opening_.empty()) CheckOutgoing();
   if (engine_.NeedsResume(lane_)) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
   const bool paused = engine_.cron_paused().load(std::memory_order_relaxed);

@@ -2,21 +2,25 @@
 // sent is read and run (resp_service.cc, http_service.cc), answers are written, then mail from
 // other threads, new connections, clients that had to wait, upkeep.
 //
-// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt and Wake.
+// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt, Connect and Wake.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "engine/engine.h"
+#include "net/connect.h"
 #include "net/loop.h"
 #include "net/socket.h"
+#include "net/transport.h"
 #include "server/connection.h"
 #include "server/front_host.h"
 #include "server/http_service.h"
@@ -26,6 +30,26 @@
 namespace sava::server {
 
 class Loops;
+
+class EventLoop;
+
+using ConnectionMaker = std::function<std::unique_ptr<Connection>(EventLoop&)>;
+
+// A socket on its way to the loop that will serve it.
+struct Arrival {
+  net::Accepted socket;  // the transport's
+  std::unique_ptr<net::Transport> transport;
+  ConnectionMaker make;  // none: a client, RESP or HTTP as the socket says
+};
+
+// A connection that a loop is to open itself.
+struct Outgoing {
+  net::Address to;
+  int64_t timeout_ms = 0;
+  ConnectionMaker make;
+  // Told why there is no connection, on the loop's thread, inside the gate.
+  std::function<void(const std::string& error)> failed;
+};
 
 class EventLoop final : public net::Rounds {
  public:
@@ -40,7 +64,8 @@ class EventLoop final : public net::Rounds {
   // Serves HTTP as before.
   void EndDrain();
   bool drained() const { return drained_.load(std::memory_order_acquire); }
-  void Adopt(net::Accepted accepted);
+  void Adopt(Arrival arrival);
+  void Connect(Outgoing outgoing);
   void Wake() { loop_.Wake(); }
   // Replies wait for the log. From any thread.
   bool holding() const { return held_.holding(); }
@@ -54,6 +79,10 @@ class EventLoop final : public net::Rounds {
   const LoopLimits& limits() const { return limits_; }
   engine::Engine& engine() { return engine_; }
   engine::Lane& lane() { return lane_; }
+  // Reads what there is, up to `room` bytes.
+  net::Transfer Receive(Connection& connection, char* target, size_t room);
+  // Its GoOn is called in the next round, which does not wait, unless it no longer wants to read.
+  void GoOnLater(Connection& connection);
   // Sends what the socket takes; closes the connection when it is to end or has failed.
   void Flush(Connection& connection);
   void Close(Connection& connection);
@@ -70,7 +99,10 @@ class EventLoop final : public net::Rounds {
  private:
   void Serve();
   int WaitMillis() const;
-  void Open(net::Accepted accepted);
+  void Open(Arrival arrival);
+  void Ask(Connection& connection);
+  void GoOn();
+  void CheckOutgoing();
   bool OverOutputLimit(Connection& connection);
   void CloseOver(Connection& connection);
   size_t Writable(Connection& connection);
@@ -99,6 +131,7 @@ class EventLoop final : public net::Rounds {
   std::unordered_map<engine::Client*, std::unique_ptr<Connection>> owned_;
   std::atomic<size_t> connections_{0};
   std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::vector<Connection*> going_on_;
   RespService resp_;
   HttpService http_;
   HoldList held_;
@@ -107,7 +140,13 @@ class EventLoop final : public net::Rounds {
   bool left_to_others_ = false;  // another thread was merging then
 
   std::mutex incoming_mutex_;
-  std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_
+  std::vector<Arrival> incoming_;  // guarded by incoming_mutex_
+  std::vector<Outgoing> to_open_;  // guarded by incoming_mutex_
+  struct Opening {
+    std::unique_ptr<net::Connect> connect;
+    Outgoing outgoing;
+  };
+  std::vector<Opening> opening_;
 
   std::atomic<bool> drain_wanted_{false};
   std::atomic<bool> drained_{false};

@@ -26,6 +26,7 @@ struct RespConnection final : Connection {
   void OnEvents(uint32_t events) override;
   void Resume() override;
   void Release() override;
+  void GoOn() override;
   int64_t MaxIdle() const override;
 
   RespService* const service;

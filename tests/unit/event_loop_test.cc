@@ -39,7 +39,7 @@ struct TestBarrier final : journal::Barrier {
 struct TestHost final : FrontHost {
   void PrepareThread() override {}
   void Tick() override {}
-  const journal::Barrier* barrier() const override { return &wall; }
+  const journal::Barrier* barrier() const override { return has_wall.load() ? &wall : nullptr; }
   bool shutting_down() const override { return false; }
   bool hurried() const override { return true; }
   int64_t start_unix_ms() const override { return 0; }
@@ -48,6 +48,7 @@ struct TestHost final : FrontHost {
   }
 
   TestBarrier wall;
+  std::atomic<bool> has_wall{false};
 };
 
 // Takes all the socket has and gives it out in small pieces; every other write comes too early.
@@ -186,6 +187,7 @@ class HeldAnswers : public testing::TestWithParam<bool> {};
 
 TEST_P(HeldAnswers, LeaveInOrderWhenTheyAreKept) {
   Front front;
+  front.host.has_wall.store(true);
   front.host.wall.writes_soon.store(GetParam());
   EchoPeer echo(front);
   echo.Say("0");
@@ -207,6 +209,7 @@ INSTANTIATE_TEST_SUITE_P(WhoeverWrites, HeldAnswers, testing::Bool());
 
 TEST(EventLoop, WhatAClientHasReadIsWaitedForWithAlwaysOnly) {
   Front front;
+  front.host.has_wall.store(true);
   EchoPeer echo(front, true);
   echo.Say("3");
   EXPECT_EQ(echo.peer->Receive(1), "3");
@@ -248,6 +251,17 @@ TEST(EventLoop, ReadsOnAfterAWaitWhatTheTransportHasTakenAlready) {
   pusher->Send("RPUSH q v\r\n");
   const std::string replies = "*2\r\n$1\r\nq\r\n$1\r\nv\r\n:0\r\n:0\r\n$-1\r\n";
   EXPECT_EQ(waiter->Receive(replies.size()), replies);
+}
+
+TEST(EventLoop, LetsEverythingLeaveWhenTheBarrierGoes) {
+  Front front;
+  front.host.has_wall.store(true);
+  EchoPeer echo(front);
+  echo.Say("9");
+  EXPECT_TRUE(echo.peer->nothing_there());
+  front.host.has_wall.store(false);
+  front.loops.WakeHolders();
+  EXPECT_EQ(echo.peer->Receive(1), "9");
 }
 
 TEST(EventLoop, ServesConnectionsThatItHasOpened) {

@@ -1,6 +1,6 @@
 // The append-only log: what it writes replays to the same commands; nothing below durable() is lost
 // when calls fail or power does.
-#include "journal/aof_log.h"
+#include "storage/aof_log.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "crash_recorder.h"
-#include "journal/aof_reader.h"
+#include "storage/aof_reader.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -722,4 +722,4 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

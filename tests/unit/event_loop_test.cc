@@ -1,6 +1,6 @@
 // Event loops over transports of the test's own: answers that wait, input that epoll says nothing
 // of, writes that are tried again, connections that a loop opens itself.
-#include "server/event_loop.h"
+#include "front/event_loop.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "engine_fixture.h"
-#include "server/loops.h"
+#include "front/loops.h"
 
-namespace sava::server {
+namespace sava::front {
 namespace {
 
 using Outcome = net::Transfer::Outcome;
@@ -301,4 +301,4 @@ TEST(EventLoop, ServesConnectionsThatItHasOpened) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::front

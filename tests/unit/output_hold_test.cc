@@ -1,5 +1,5 @@
 // OutputHold and HoldList: what may leave, and that a loop always learns that more is kept.
-#include "server/output_hold.h"
+#include "front/output_hold.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace sava::server {
+namespace sava::front {
 namespace {
 
 constexpr uint64_t kAll = UINT64_MAX;
@@ -176,4 +176,4 @@ TEST(HoldList, NoWakeUpIsLost) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::front

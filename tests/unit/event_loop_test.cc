@@ -42,6 +42,8 @@ struct TestHost final : FrontHost {
   const journal::Barrier* barrier() const override { return has_wall.load() ? &wall : nullptr; }
   bool shutting_down() const override { return false; }
   bool hurried() const override { return true; }
+  size_t client_count() const override { return 0; }
+  bool ending() const override { return false; }
   int64_t start_unix_ms() const override { return 0; }
   void NoteRefused(const engine::Client& client, const std::string& user, int64_t now_ms) override {
     static_cast<void>(client), static_cast<void>(user), static_cast<void>(now_ms);

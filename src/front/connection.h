@@ -3,38 +3,41 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "base/buffer.h"
 #include "engine/client.h"
+#include "front/output_hold.h"
 #include "net/loop.h"
+#include "net/transport.h"
 
 namespace sava::front {
 
 struct Connection : net::Source {
+  // Its loop serves it from now on.
+  virtual void Opened() {}
   // It had to wait and may go on: its kept input is to be looked at again.
   virtual void Resume() = 0;
+  // More of its output may leave: sends it, and goes on with what had to wait for that. Between two
+  // batches.
+  virtual void Release() = 0;
+  // It has something to do of which epoll says nothing: input that its transport took already, or
+  // work in several steps (EventLoop::GoOnLater).
+  virtual void GoOn() = 0;
   // It is being closed.
   virtual void Closing() {}
-  // How long it may do nothing, in seconds; 0: for ever, or its own affair.
+  // How long it may do nothing, in seconds; 0: no limit, or it keeps one itself.
   virtual int64_t MaxIdle() const { return 0; }
 
   engine::Client client;
+  std::unique_ptr<net::Transport> transport;
   base::Buffer input;  // left over from earlier rounds
-  // With a log: bytes up to `end`, counted from the first one ever produced, may leave when
-  // everything below `ticket` is kept (AofLog::kept).
-  struct Hold {
-    uint64_t end;
-    uint64_t ticket;
-  };
-  std::vector<Hold> holds;  // few
-  uint64_t sent = 0;        // bytes ever sent
-  uint64_t released = 0;    // bytes ever that may leave
-  bool held = false;        // stands in its loop's list
-  int64_t held_since_ms = 0;
+  OutputHold hold{this};
 
   bool wants_read = true;
   bool wants_write = false;
+  uint32_t asked = 0;    // the events that epoll watches for
+  bool goes_on = false;  // stands in its loop's list of those that go on
   bool closed = false;
 };
 

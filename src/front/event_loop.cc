@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <iterator>
 #include <latch>
 #include <utility>
 
@@ -28,8 +26,6 @@ constexpr size_t kStrangerPending = 1024;
 // How long an answer waits for a log that cannot be written.
 constexpr int64_t kOwedMs = 3000;
 
-thread_local const EventLoop* log_writer = nullptr;  // the loop that writes the log on this thread
-
 // Cuts the vectors off after so many bytes; how many are left.
 size_t Limit(iovec* vectors, size_t count, size_t bytes) {
   for (size_t i = 0; i < count; ++i) {
@@ -40,10 +36,6 @@ size_t Limit(iovec* vectors, size_t count, size_t bytes) {
     bytes -= vectors[i].iov_len;
   }
   return count;
-}
-
-uint32_t Interest(const Connection& connection) {
-  return (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
 }
 
 }  // namespace
@@ -78,10 +70,8 @@ void EventLoop::Start() {
 
 void EventLoop::Stop() { loop_.Stop(); }
 
-// The loop that writes the log reads kept() itself afterwards and needs no wake-up.
 void EventLoop::WakeIfHolding() {
-  if (log_writer == this) return;
-  if (awaits_log_.exchange(false, std::memory_order_acq_rel)) loop_.Wake();
+  if (held_.Tell()) loop_.Wake();
 }
 
 void EventLoop::Join() {
@@ -90,18 +80,29 @@ void EventLoop::Join() {
 
 // ---- connections ----
 
-void EventLoop::Adopt(net::Accepted accepted) {
+void EventLoop::Adopt(Arrival arrival) {
   connections_.fetch_add(1, std::memory_order_relaxed);
   {
     std::lock_guard lock(incoming_mutex_);
-    incoming_.push_back(std::move(accepted));
+    incoming_.push_back(std::move(arrival));
   }
   loop_.Wake();
 }
 
-void EventLoop::Open(net::Accepted accepted) {
-  std::unique_ptr<Connection> connection =
-      accepted.http ? http_.NewConnection() : resp_.NewConnection();
+void EventLoop::Connect(Outgoing outgoing) {
+  {
+    std::lock_guard lock(incoming_mutex_);
+    to_open_.push_back(std::move(outgoing));
+  }
+  loop_.Wake();
+}
+
+void EventLoop::Open(Arrival arrival) {
+  net::Accepted& accepted = arrival.socket;
+  std::unique_ptr<Connection> connection = arrival.make    ? arrival.make(*this)
+                                           : accepted.http ? http_.NewConnection()
+                                                           : resp_.NewConnection();
+  connection->transport = std::move(arrival.transport);
   Client& client = connection->client;
   client.id = accepted.id;
   client.fd = accepted.fd;
@@ -113,8 +114,11 @@ void EventLoop::Open(net::Accepted accepted) {
   // Over HTTP each request brings the password.
   client.authenticated = accepted.http || engine_.settings().requirepass.empty();
   engine_.AddClient(lane_, client);
-  loop_.Add(accepted.fd, EPOLLIN, connection.get());
+  connection->asked = connection->transport->Interest(EPOLLIN);
+  loop_.Add(accepted.fd, connection->asked, connection.get());
+  Connection& opened = *connection;
   owned_.emplace(&client, std::move(connection));
+  opened.Opened();
 }
 
 void EventLoop::Close(Connection& connection) {
@@ -122,14 +126,12 @@ void EventLoop::Close(Connection& connection) {
   connection.closed = true;
   CountBuffers(connection);
   connection.Closing();
-  if (connection.held) {
-    std::erase(held_, &connection);
-    held_count_.store(held_.size(), std::memory_order_relaxed);
-  }
+  held_.Remove(connection.hold);
+  if (connection.goes_on) std::erase(going_on_, &connection);
   Client& client = connection.client;
   engine_.RemoveClient(lane_, client);
   loop_.Remove(client.fd);
-  close(client.fd);
+  connection.transport->Close();
   client.fd = -1;
   connections_.fetch_sub(1, std::memory_order_relaxed);
   const auto it = owned_.find(&client);
@@ -169,56 +171,64 @@ void EventLoop::CloseOver(Connection& connection) {
 // How many of the pending bytes may leave now. What was produced since the last call tells of what
 // the client has changed, so it waits for that. With `always` it also waits for what others have
 // changed and the client has read, so that nobody sees what a power failure takes back.
-size_t EventLoop::Released(Connection& connection) {
-  const size_t pending = connection.client.out.pending();
-  const uint64_t produced = connection.sent + pending;
-  const journal::Barrier* const log = host_.barrier();
-  if (log == nullptr) [[likely]] {
-    if (!connection.holds.empty()) connection.holds.clear();
-    connection.released = produced;
-    return pending;
-  }
-  const uint64_t kept = log->kept();
-  if (produced > (connection.holds.empty() ? connection.released : connection.holds.back().end)) {
-    const Client& client = connection.client;
-    const uint64_t ticket = log->always() ? std::max(client.wrote, client.saw) : client.wrote;
-    if (connection.holds.empty() && ticket <= kept) {
-      connection.released = produced;
-      return pending;
-    }
-    if (!connection.holds.empty() && connection.holds.back().ticket == ticket) {
-      connection.holds.back().end = produced;
-    } else {
-      connection.holds.push_back({produced, ticket});
-    }
-  }
-  size_t done = 0;
-  while (done < connection.holds.size() && connection.holds[done].ticket <= kept) {
-    connection.released = connection.holds[done++].end;
-  }
-  if (done > 0) {
-    connection.holds.erase(connection.holds.begin(),
-                           connection.holds.begin() + static_cast<ptrdiff_t>(done));
-  }
-  return connection.released - connection.sent;
+size_t EventLoop::Writable(Connection& connection) {
+  const Client& client = connection.client;
+  const size_t pending = client.out.pending();
+  const journal::Barrier* const barrier = host_.barrier();
+  if (barrier == nullptr) [[likely]]
+    return connection.hold.Produced(pending, 0, UINT64_MAX);
+  const uint64_t ticket = barrier->always() ? std::max(client.wrote, client.saw) : client.wrote;
+  return connection.hold.Produced(pending, ticket, barrier->kept());
 }
 
-void EventLoop::Hold(Connection& connection) {
-  if (connection.holds.empty() || connection.held) return;
-  connection.held = true;
-  connection.held_since_ms = lane_.now_ms;
-  held_.push_back(&connection);
-  held_count_.store(held_.size(), std::memory_order_relaxed);
+// ---- output that waits for the barrier ----
+
+// Lets go what is kept.
+void EventLoop::LetGo() {
+  const journal::Barrier* const barrier = host_.barrier();
+  for (OutputHold* hold : held_.TakeKept(barrier == nullptr ? UINT64_MAX : barrier->kept())) {
+    if (!hold->owner().closed) hold->owner().Release();
+  }
+}
+
+// Whether this loop merges and writes after the round for what it holds, once for each ticket. With
+// `always` only when no other loop has clients, whose records would have to wait for the next sync.
+// REQUIRES: inside the gate.
+bool EventLoop::MayWriteLog() const {
+  const journal::Barrier* const barrier = host_.barrier();
+  if (barrier == nullptr || held_.newest() <= asked_ || !barrier->quick()) return false;
+  if (barrier->kept() >= held_.newest()) return false;
+  return !barrier->always() || loops_.AllBelongTo(*this);
+}
+
+// At the end of a round: who writes what the answers of this loop wait for.
+void EventLoop::SettleHeld() {
+  writes_log_ = MayWriteLog();
+  if (writes_log_) return;
+  held_.BeginWait();
+  LetGo();
+  if (held_.empty()) return held_.EndWait();
+  // A thread that was found merging looks once more.
+  if (held_.newest() > asked_ || !left_to_others_) engine_.journal().Nudge();
+}
+
+// Writes what the answers of this loop wait for: two threads that wake each other would take
+// longer. The next round follows at once and lets go what is kept by then. REQUIRES: outside the
+// gate, since a write may have to wait for the disk.
+void EventLoop::WriteLog() {
+  if (!writes_log_) return;
+  asked_ = held_.newest();
+  left_to_others_ = !engine_.journal().MergeHere();
 }
 
 // The log cannot be written and may never be. A client that has waited too long is not told what
 // became of its write, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
-  const journal::Barrier* const log = host_.barrier();
-  if (log == nullptr || log->always() || log->good()) return;
+  const journal::Barrier* const barrier = host_.barrier();
+  if (barrier == nullptr || barrier->always() || barrier->good()) return;
   std::vector<Connection*> owed;
-  for (Connection* connection : held_) {
-    if (lane_.now_ms - connection->held_since_ms > kOwedMs) owed.push_back(connection);
+  for (const OutputHold* hold : held_.all()) {
+    if (lane_.now_ms - hold->since_ms() > kOwedMs) owed.push_back(&hold->owner());
   }
   for (Connection* connection : owed) {
     spdlog::warn("Client id={} addr={} closed: its write cannot be written to the AOF.",
@@ -227,67 +237,7 @@ void EventLoop::CloseOwed() {
   }
 }
 
-// Lets go what is kept.
-void EventLoop::ReleaseHeld() {
-  const journal::Barrier* const log = host_.barrier();
-  const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
-  ready_.clear();
-  std::erase_if(held_, [&](Connection* connection) {
-    if (!connection->holds.empty() && connection->holds.front().ticket > kept) return false;
-    connection->held = false;
-    ready_.push_back(connection);
-    return true;
-  });
-  held_count_.store(held_.size(), std::memory_order_relaxed);
-  for (Connection* connection : ready_) connection->OnEvents(EPOLLOUT);
-  if (!ready_.empty()) resp_.FinishRound();
-}
-
-// Before this loop waits: who advances kept() will wake it when it still holds something. The flag
-// is raised before kept() is read and taken down after it was advanced: whoever comes second sees
-// the other.
-void EventLoop::AwaitLog() {
-  awaits_log_.exchange(true, std::memory_order_acq_rel);
-  ReleaseHeld();
-  if (held_.empty()) awaits_log_.exchange(false, std::memory_order_acq_rel);
-}
-
-// Whether this loop writes the log itself for what it holds. With `always` only when no other loop
-// has clients, whose records would have to wait for the next sync. REQUIRES: inside the gate.
-bool EventLoop::MayWriteLog() const {
-  const journal::Barrier* const log = host_.barrier();
-  if (log == nullptr || !log->quick()) return false;
-  return !log->always() || loops_.AllBelongTo(*this);
-}
-
-// Writes what the answers of this loop wait for, and lets them go: two threads that wake each other
-// would take longer. When another thread is writing, that one wakes this loop. REQUIRES: outside
-// the gate, since a write may have to wait for the disk.
-void EventLoop::WriteLog() {
-  if (!std::exchange(writes_log_, false)) return;
-  // Raised before the merge: a thread that merges instead may finish, and wake the loops that wait,
-  // before this loop waits.
-  awaits_log_.exchange(true, std::memory_order_acq_rel);
-  log_writer = this;
-  const bool merged = engine_.journal().MergeHere();
-  LetGo(merged);
-  log_writer = nullptr;
-  // Another thread's record with an earlier ticket was on its way, or there is more since.
-  if (merged && !held_.empty()) engine_.journal().Nudge();
-}
-
-// Others hold answers for the same log: they are woken when it has advanced, and only then, or two
-// loops would keep each other awake while it cannot be written.
-void EventLoop::LetGo(bool merged) {
-  engine_.BeginRound(lane_);
-  const journal::Barrier* const log = host_.barrier();
-  const uint64_t kept = log == nullptr ? UINT64_MAX : log->kept();
-  if (merged && std::exchange(last_kept_, kept) != kept) loops_.WakeHolders();
-  AwaitLog();
-  graveyard_.clear();
-  next_resume_ms_ = engine_.NextResume(lane_);
-  engine_.EndRound(lane_);
-}
+// ---- sending ----
 
 // Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
 void EventLoop::CountBuffers(Connection& connection) {
@@ -313,32 +263,23 @@ void EventLoop::Send(Connection& connection) {
     Close(connection);
     return;
   }
-  for (size_t released = Released(connection); released > 0;) {
+  for (size_t writable = Writable(connection); writable > 0;) {
     iovec vectors[64];
-    const size_t count = Limit(vectors, client.out.Gather(vectors, 64), released);
-    const ssize_t n = count == 1
-                          ? send(client.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_NOSIGNAL)
-                          : writev(client.fd, vectors, static_cast<int>(count));
+    const size_t count = Limit(vectors, client.out.Gather(vectors, 64), writable);
+    const net::Transfer sent = connection.transport->Writev(vectors, count);
     lane_.stats.writes.Add();
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN) break;
-      Close(connection);
-      return;
-    }
-    lane_.stats.net_output.Add(static_cast<uint64_t>(n));
-    client.net_output += static_cast<uint64_t>(n);
+    if (sent.outcome == net::Transfer::Outcome::kAgain) break;
+    if (!sent.done()) return Close(connection);
+    lane_.stats.net_output.Add(sent.bytes);
+    client.net_output += sent.bytes;
     client.last_active_ms = lane_.now_ms;
-    client.out.Consume(static_cast<size_t>(n));
-    connection.sent += static_cast<uint64_t>(n);
-    released -= static_cast<size_t>(n);
+    client.out.Consume(sent.bytes);
+    connection.hold.Sent(sent.bytes);
+    writable -= sent.bytes;
   }
-  const bool wants = connection.sent < connection.released;
-  if (wants != connection.wants_write) {
-    connection.wants_write = wants;
-    loop_.Change(client.fd, Interest(connection), &connection);
-  }
-  Hold(connection);
+  connection.wants_write = connection.hold.writable() > 0;
+  Ask(connection);
+  if (connection.hold.waits()) held_.Add(connection.hold, lane_.now_ms);
   if (client.out.empty()) {
     if (!engine_.switches().keeps_output.load(std::memory_order_relaxed)) {
       client.out.ReleaseIfEmpty(kKeepOutput);
@@ -356,7 +297,55 @@ void EventLoop::Send(Connection& connection) {
 void EventLoop::SetReading(Connection& connection, bool on) {
   if (connection.wants_read == on) return;
   connection.wants_read = on;
-  loop_.Change(connection.client.fd, Interest(connection), &connection);
+  Ask(connection);
+  if (on && connection.transport->Pending()) GoOnLater(connection);
+}
+
+// Has epoll watch for what the connection waits for.
+void EventLoop::Ask(Connection& connection) {
+  const uint32_t wanted =
+      (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
+  const uint32_t events = connection.transport->Interest(wanted);
+  if (events == connection.asked) return;
+  connection.asked = events;
+  loop_.Change(connection.client.fd, events, &connection);
+}
+
+// ---- receiving ----
+
+net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t room) {
+  Client& client = connection.client;
+  const net::Transfer read = connection.transport->Read(target, room);
+  lane_.stats.reads.Add();
+  if (read.done()) {
+    lane_.stats.net_input.Add(read.bytes);
+    client.net_input += read.bytes;
+    client.last_active_ms = lane_.now_ms;
+    if (connection.transport->Pending()) [[unlikely]]
+      GoOnLater(connection);
+  } else if (read.outcome == net::Transfer::Outcome::kAgain) {
+    Ask(connection);
+  }
+  return read;
+}
+
+void EventLoop::GoOnLater(Connection& connection) {
+  if (std::exchange(connection.goes_on, true)) return;
+  going_on_.push_back(&connection);
+}
+
+// Each gets one turn, as far as the round's time goes, but at least the first.
+void EventLoop::GoOn() {
+  std::vector<Connection*> now = std::exchange(going_on_, {});
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (i > 0 && Enough()) {
+      going_on_.insert(going_on_.begin(), now.begin() + static_cast<ptrdiff_t>(i), now.end());
+      return;
+    }
+    if (now[i]->closed) continue;
+    now[i]->goes_on = false;
+    now[i]->GoOn();
+  }
 }
 
 // ---- rounds ----
@@ -450,7 +439,7 @@ void EventLoop::Serve() {
 }
 
 int EventLoop::WaitMillis() const {
-  if (http_.has_more()) return 0;
+  if (writes_log_ || !going_on_.empty()) return 0;
   const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
@@ -458,25 +447,57 @@ int EventLoop::WaitMillis() const {
 void EventLoop::BeforeRound() {
   round_start_ = base::Ticks();
   engine_.BeginRound(lane_);
+  if (held_.empty()) return;
+  held_.EndWait();
+  LetGo();
+  lane_.round = base::Budget();  // clients get as much of the round as ever
 }
 
 // A millisecond of work is a round: mail, timers and new connections get their turn.
 bool EventLoop::Enough() { return lane_.round.spent(); }
 
 void EventLoop::TakeArrivals() {
-  std::vector<net::Accepted> arrived;
+  std::vector<Arrival> arrived;
+  std::vector<Outgoing> to_open;
   {
     std::lock_guard lock(incoming_mutex_);
     arrived.swap(incoming_);
+    to_open.swap(to_open_);
   }
-  for (net::Accepted& accepted : arrived) Open(std::move(accepted));
+  for (Arrival& arrival : arrived) Open(std::move(arrival));
+  for (Outgoing& outgoing : to_open) {
+    const int64_t deadline = engine_.clock().WallMillis() + outgoing.timeout_ms;
+    opening_.push_back(
+        {std::make_unique<net::Connect>(&loop_, outgoing.to, deadline), std::move(outgoing)});
+  }
+}
+
+// Connections that this loop opens: those that stand, and those that failed.
+void EventLoop::CheckOutgoing() {
+  const int64_t now = engine_.clock().WallMillis();
+  const auto first = std::ranges::stable_partition(
+      opening_, [now](const Opening& one) { return !one.connect->settled(now); });
+  std::vector<Opening> settled(std::move_iterator(first.begin()), std::move_iterator(first.end()));
+  opening_.erase(first.begin(), first.end());
+  for (Opening& one : settled) {
+    base::Result<net::Accepted> socket = one.connect->Take();
+    if (!socket) {
+      one.outgoing.failed(socket.error());
+      continue;
+    }
+    socket->id = engine_.NewClientId();
+    connections_.fetch_add(1, std::memory_order_relaxed);
+    auto transport = std::make_unique<net::SocketTransport>(socket->fd);
+    Open({std::move(*socket), std::move(transport), std::move(one.outgoing.make)});
+  }
 }
 
 void EventLoop::AfterRound() {
+  if (!going_on_.empty()) GoOn();
   resp_.FinishRound();
-  if (http_.has_more()) http_.Continue();
   DeliverMail();
   TakeArrivals();
+  if (!opening_.empty()) CheckOutgoing();
   if (engine_.NeedsResume(lane_)) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
   const bool paused = engine_.switches().cron_paused.load(std::memory_order_relaxed);
@@ -503,10 +524,8 @@ void EventLoop::AfterRound() {
     drained_.store(false, std::memory_order_release);
     http_.EndDrain();
   }
-  if (!held_.empty()) ReleaseHeld();
-  writes_log_ = !held_.empty() && MayWriteLog();
-  if (!held_.empty() && !writes_log_) AwaitLog();
-  if (!held_.empty() && !writes_log_) engine_.journal().Nudge();
+  writes_log_ = false;
+  if (!held_.empty()) SettleHeld();
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);

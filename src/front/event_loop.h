@@ -2,13 +2,15 @@
 // sent is read and run (resp_service.cc, http_service.cc), answers are written, then mail from
 // other threads, new connections, clients that had to wait, upkeep.
 //
-// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt and Wake.
+// Everything on the loop's thread, except Start, Stop, Join, Drain, Adopt, Connect and Wake.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -20,12 +22,33 @@
 #include "front/http_service.h"
 #include "front/loop_limits.h"
 #include "front/resp_service.h"
+#include "net/connect.h"
 #include "net/loop.h"
 #include "net/socket.h"
+#include "net/transport.h"
 
 namespace sava::front {
 
+class EventLoop;
 class Loops;
+
+using ConnectionMaker = std::function<std::unique_ptr<Connection>(EventLoop&)>;
+
+// A socket on its way to the loop that will serve it.
+struct Arrival {
+  net::Accepted socket;  // the transport's
+  std::unique_ptr<net::Transport> transport;
+  ConnectionMaker make;  // none: a client, RESP or HTTP as the socket says
+};
+
+// A connection that a loop is to open itself.
+struct Outgoing {
+  net::Address to;
+  int64_t timeout_ms = 0;
+  ConnectionMaker make;
+  // Told why there is no connection, on the loop's thread, inside the gate.
+  std::function<void(const std::string& error)> failed;
+};
 
 class EventLoop final : public net::Rounds {
  public:
@@ -40,10 +63,12 @@ class EventLoop final : public net::Rounds {
   // Serves HTTP as before.
   void EndDrain();
   bool drained() const { return drained_.load(std::memory_order_acquire); }
-  void Adopt(net::Accepted accepted);
+  void Adopt(Arrival arrival);
+  void Connect(Outgoing outgoing);
   void Wake() { loop_.Wake(); }
   // Replies wait for the log. From any thread.
-  bool holding() const { return held_count_.load(std::memory_order_relaxed) > 0; }
+  bool holding() const { return held_.holding(); }
+  // More is kept.
   void WakeIfHolding();
   size_t connection_count() const { return connections_.load(std::memory_order_relaxed); }
   net::Loop& loop() { return loop_; }
@@ -53,6 +78,10 @@ class EventLoop final : public net::Rounds {
   const LoopLimits& limits() const { return limits_; }
   engine::Engine& engine() { return engine_; }
   engine::Lane& lane() { return lane_; }
+  // Reads what there is, up to `room` bytes.
+  net::Transfer Receive(Connection& connection, char* target, size_t room);
+  // Its GoOn is called in the next round, which does not wait, unless it no longer wants to read.
+  void GoOnLater(Connection& connection);
   // Sends what the socket takes; closes the connection when it is to end or has failed.
   void Flush(Connection& connection);
   void Close(Connection& connection);
@@ -69,18 +98,19 @@ class EventLoop final : public net::Rounds {
  private:
   void Serve();
   int WaitMillis() const;
-  void Open(net::Accepted accepted);
+  void Open(Arrival arrival);
+  void Ask(Connection& connection);
+  void GoOn();
+  void CheckOutgoing();
   bool OverOutputLimit(Connection& connection);
   void CloseOver(Connection& connection);
-  size_t Released(Connection& connection);
-  void Hold(Connection& connection);
+  size_t Writable(Connection& connection);
   void Send(Connection& connection);
-  void CloseOwed();
-  void ReleaseHeld();
-  void AwaitLog();
+  void LetGo();
   bool MayWriteLog() const;
+  void SettleHeld();
   void WriteLog();
-  void LetGo(bool merged);
+  void CloseOwed();
   void Resume();
   void DeliverMail();
   void TakeArrivals();
@@ -100,18 +130,22 @@ class EventLoop final : public net::Rounds {
   std::unordered_map<engine::Client*, std::unique_ptr<Connection>> owned_;
   std::atomic<size_t> connections_{0};
   std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::vector<Connection*> going_on_;
   RespService resp_;
   HttpService http_;
-  // With a log: connections with bytes that may not leave yet.
-  std::vector<Connection*> held_;
-  std::vector<Connection*> ready_;  // scratch
-  std::atomic<size_t> held_count_{0};
-  std::atomic<bool> awaits_log_{false};
-  bool writes_log_ = false;  // after this round
-  uint64_t last_kept_ = 0;   // when this loop last wrote it
+  HoldList held_;
+  bool writes_log_ = false;      // after this round
+  uint64_t asked_ = 0;           // this loop has merged, or tried to, up to this ticket
+  bool left_to_others_ = false;  // another thread was merging then
 
   std::mutex incoming_mutex_;
-  std::vector<net::Accepted> incoming_;  // guarded by incoming_mutex_
+  std::vector<Arrival> incoming_;  // guarded by incoming_mutex_
+  std::vector<Outgoing> to_open_;  // guarded by incoming_mutex_
+  struct Opening {
+    std::unique_ptr<net::Connect> connect;
+    Outgoing outgoing;
+  };
+  std::vector<Opening> opening_;
 
   std::atomic<bool> drain_wanted_{false};
   std::atomic<bool> drained_{false};

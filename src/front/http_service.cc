@@ -1,10 +1,8 @@
 #include "front/http_service.h"
 
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <new>
 
 #include "front/event_loop.h"
@@ -34,6 +32,7 @@ constexpr size_t kHeaderForKey = 4;
 
 void HttpConnection::OnEvents(uint32_t events) {
   if (closed) return;
+  events = transport->Ready(events);
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     service->loop_.Close(*this);
     return;
@@ -44,10 +43,14 @@ void HttpConnection::OnEvents(uint32_t events) {
 
 void HttpConnection::Resume() { service->RunInput(*this); }
 
-void HttpConnection::Closing() {
-  service->connections_.erase(this);
-  if (continuing) std::erase(service->continuing_, this);
+void HttpConnection::Release() { service->Send(*this); }
+
+void HttpConnection::GoOn() {
+  if (std::exchange(continuing, false)) return service->RunInput(*this);
+  if (wants_read) service->Read(*this);
 }
+
+void HttpConnection::Closing() { service->connections_.erase(this); }
 
 HttpService::HttpService(EventLoop* loop)
     : loop_(*loop),
@@ -87,7 +90,6 @@ void HttpService::Read(HttpConnection& connection) {
     loop_.SetReading(connection, false);
     return;
   }
-  engine::Client& client = connection.client;
   const bool kept = !connection.input.empty();
   const size_t room =
       kept ? std::clamp<size_t>(connection.parser.missing(), kReadSize, kMaxRead) : kReadSize;
@@ -97,18 +99,19 @@ void HttpService::Read(HttpConnection& connection) {
   } catch (const std::bad_alloc&) {
     return loop_.Close(connection);
   }
-  const ssize_t n = recv(client.fd, target, room, 0);
-  lane_.stats.reads.Add();
-  if (n <= 0) {
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    return n == 0 ? EndOfInput(connection) : loop_.Close(connection);
+  const net::Transfer read = loop_.Receive(connection, target, room);
+  switch (read.outcome) {
+    case net::Transfer::Outcome::kAgain:
+      return;
+    case net::Transfer::Outcome::kEnd:
+      return EndOfInput(connection);
+    case net::Transfer::Outcome::kFailed:
+      return loop_.Close(connection);
+    case net::Transfer::Outcome::kDone:
+      break;
   }
-  const auto size = static_cast<size_t>(n);
-  lane_.stats.net_input.Add(size);
-  client.net_input += size;
-  client.last_active_ms = lane_.now_ms;
-  if (!kept) return Run(connection, target, size);
-  connection.input.Grow(size);
+  if (!kept) return Run(connection, target, read.bytes);
+  connection.input.Grow(read.bytes);
   RunInput(connection);
 }
 
@@ -120,8 +123,8 @@ void HttpService::EndOfInput(HttpConnection& connection) {
 }
 
 void HttpService::Discard(HttpConnection& connection) {
-  const ssize_t n = recv(connection.client.fd, bytes_.get(), kReadSize, 0);
-  if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) loop_.Close(connection);
+  const net::Transfer read = loop_.Receive(connection, bytes_.get(), kReadSize);
+  if (!read.done() && read.outcome != net::Transfer::Outcome::kAgain) loop_.Close(connection);
 }
 
 // ---- working ----
@@ -198,7 +201,7 @@ bool HttpService::WorkOne(HttpConnection& connection, HttpParser::Outcome outcom
       return false;
     case http::Step::kMore:
       connection.continuing = true;
-      continuing_.push_back(&connection);
+      loop_.GoOnLater(connection);
       return false;
   }
   return false;
@@ -232,13 +235,6 @@ void HttpService::Keep(HttpConnection& connection, const char* bytes, size_t siz
   connection.client.query_capacity = input.capacity();
 }
 
-void HttpService::Continue() {
-  for (HttpConnection* connection : std::exchange(continuing_, {})) {
-    connection->continuing = false;
-    RunInput(*connection);
-  }
-}
-
 // ---- answering ----
 
 void HttpService::Respond(HttpConnection& connection, bool close) {
@@ -270,7 +266,7 @@ void HttpService::Send(HttpConnection& connection) {
   }
   if (!connection.linger) return loop_.Close(connection);
   // Closing now would make the kernel throw the answer away if the client is still sending.
-  shutdown(connection.client.fd, SHUT_WR);
+  connection.transport->Shutdown();
   connection.discarding = true;
   connection.ending = false;
   connection.deadline_ms = lane_.now_ms + kLingerMs;

@@ -28,6 +28,8 @@ struct HttpConnection final : Connection {
   explicit HttpConnection(HttpService* owner) : service(owner) {}
   void OnEvents(uint32_t events) override;
   void Resume() override;
+  void Release() override;
+  void GoOn() override;
   void Closing() override;
 
   // A request is being worked on.
@@ -40,7 +42,7 @@ struct HttpConnection final : Connection {
   int64_t deadline_ms = 0;  // of discarding
   bool admitted = false;    // the request's head was judged
   bool told_continue = false;
-  bool continuing = false;  // stands in the service's list
+  bool continuing = false;  // it has another step to do
   bool backlogged = false;  // there are requests, but the answers so far are to be taken first
   bool ending = false;      // closes when everything is sent
   bool linger = false;      // …but the client may still be sending what nobody wants
@@ -52,9 +54,6 @@ class HttpService {
   explicit HttpService(EventLoop* loop);
 
   std::unique_ptr<Connection> NewConnection();
-  // Requests that take several steps get their next one.
-  void Continue();
-  bool has_more() const { return !continuing_.empty(); }
   // Answers or closes what has taken too long.
   void CheckTimes(int64_t now_ms);
   // From now on every answer is its connection's last.
@@ -94,7 +93,6 @@ class HttpService {
   protocol::HttpResponse response_;
   protocol::HttpDate date_;
   std::unordered_set<HttpConnection*> connections_;
-  std::vector<HttpConnection*> continuing_;
   std::unique_ptr<char[]> bytes_;
   bool draining_ = false;
 };

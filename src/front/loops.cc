@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +28,7 @@ constexpr std::string_view kDenied =
     "from this machine, or in the configuration file), or, if the port cannot be reached from "
     "outside, disable protected mode with CONFIG SET protected-mode no.";
 
+// Closes it.
 void Refuse(const net::Accepted& accepted, std::string_view code, int status,
             std::string_view why) {
   protocol::OutBuffer out;
@@ -41,10 +41,8 @@ void Refuse(const net::Accepted& accepted, std::string_view code, int status,
   } else {
     protocol::Reply(&out, 2).Error(fmt::format("{} {}", code, why));
   }
-  const std::string_view text = out.Since(0);
-  if (send(accepted.fd, text.data(), text.size(), MSG_NOSIGNAL) < 0) {
-  }
-  close(accepted.fd);
+  iovec vectors[1];
+  net::SocketTransport(accepted.fd).Writev(vectors, out.Gather(vectors, 1));
 }
 
 // "127.0.0.1:6379", "[::1]:6379"
@@ -226,7 +224,8 @@ void Loops::Accept(const Listener& listener) {
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
     accepted.id = engine_.NewClientId();
-    NextLoop().Adopt(std::move(accepted));
+    auto transport = std::make_unique<net::SocketTransport>(accepted.fd);
+    NextLoop().Adopt({std::move(accepted), std::move(transport), {}});
   }
 }
 

@@ -41,6 +41,8 @@ class Loops {
   FrontHost& host() const { return host_; }
   engine::Engine& engine() const { return engine_; }
   const LoopLimits& limits() const { return limits_; }
+  // The loop that gets the next connection. After Start, before Stop.
+  EventLoop& NextLoop() const;
   // From any thread:
   // Number of connections now.
   size_t client_count() const;
@@ -67,7 +69,6 @@ class Loops {
   void AddListeners(std::vector<std::unique_ptr<Listener>> listeners);
   std::vector<Place> CloseOthers(const std::vector<Place>& places);
   void Accept(const Listener& listener);
-  EventLoop& NextLoop() const;
 
   FrontHost& host_;
   engine::Engine& engine_;

@@ -2,9 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
-#include <cerrno>
 #include <new>
 
 #include "base/text.h"
@@ -39,6 +37,7 @@ RespConnection::RespConnection(RespService* owner) : service(owner), read_size(k
 
 void RespConnection::OnEvents(uint32_t events) {
   if (closed) return;
+  events = transport->Ready(events);
   if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
   // Nothing is read from a peer that closed its side, or from a connection to be closed.
   const bool deaf = ended || client.has(engine::kClientCloseAfterReply);
@@ -50,6 +49,12 @@ void RespConnection::Resume() {
   service->EnterRound(*this);
   view = input.view();
   if (!view.empty()) service->Parse(*this);
+}
+
+void RespConnection::Release() { service->FinishConnection(*this); }
+
+void RespConnection::GoOn() {
+  if (wants_read) service->Read(*this);
 }
 
 int64_t RespConnection::MaxIdle() const {
@@ -95,14 +100,13 @@ bool RespService::ReadInput(RespConnection& connection) {
     }
     loop_.CountBuffers(connection);
   }
-  const ssize_t n = recv(client.fd, target, room, 0);
-  lane_.stats.reads.Add();
-  if (n <= 0) {
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  const net::Transfer read = loop_.Receive(connection, target, room);
+  if (!read.done()) {
+    if (read.outcome == net::Transfer::Outcome::kAgain) return false;
     // Who has said all it wants to say still gets the answers that wait for the log, and what it
     // has said and nobody has run yet, because others had their turn, is run.
     const bool unrun = client.has(kHeldBack) && !connection.input.empty();
-    if (n == 0 && (unrun || !connection.holds.empty())) {
+    if (read.outcome == net::Transfer::Outcome::kEnd && (unrun || connection.hold.waits())) {
       connection.ended = true;
       if (!unrun) client.set(engine::kClientCloseAfterReply);
       loop_.SetReading(connection, false);
@@ -111,16 +115,13 @@ bool RespService::ReadInput(RespConnection& connection) {
     loop_.Close(connection);
     return false;
   }
-  const auto size = static_cast<size_t>(n);
+  const size_t size = read.bytes;
   // Who sends faster than is read gets larger steps: fewer of them, and fewer answers to send.
   if (size == room) {
     connection.read_size = std::min(2 * connection.read_size, kMaxReadSize);
   } else if (size < kReadSize) {
     connection.read_size = kReadSize;
   }
-  lane_.stats.net_input.Add(size);
-  client.net_input += size;
-  client.last_active_ms = lane_.now_ms;
   if (connection.input.empty()) {
     connection.view = {target, size};
     arena_used_ += size;
@@ -140,11 +141,13 @@ bool RespService::ReadInput(RespConnection& connection) {
 }
 
 void RespService::Read(RespConnection& connection) {
-  if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
   if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
-  // In the next round what it has sent is run, and it is not to send faster than that.
-  if (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
-      !connection.input.empty()) {
+  // This round has its input already; or in the next round what it has sent is run, and it is not
+  // to send faster than that.
+  if ((connection.in_round && !connection.view.empty()) ||
+      (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
+       !connection.input.empty())) {
+    if (connection.transport->Pending()) loop_.GoOnLater(connection);
     return;
   }
   if (arena_used_ + connection.read_size > kArena) FinishRound();
@@ -286,7 +289,7 @@ void RespService::FinishConnection(RespConnection& connection) {
   loop_.Flush(connection);
   if (connection.closed || connection.ended || client.has(engine::kClientCloseAfterReply)) return;
   // A client that waits for many answers from the log may not ask for more.
-  loop_.SetReading(connection, connection.holds.empty() || client.out.pending() < kMostHeld);
+  loop_.SetReading(connection, !connection.hold.waits() || client.out.pending() < kMostHeld);
 }
 
 void RespService::FinishRound() {

@@ -25,6 +25,8 @@ struct RespConnection final : Connection {
   explicit RespConnection(RespService* owner);
   void OnEvents(uint32_t events) override;
   void Resume() override;
+  void Release() override;
+  void GoOn() override;
   int64_t MaxIdle() const override;
 
   RespService* const service;

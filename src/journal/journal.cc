@@ -316,8 +316,7 @@ size_t Journal::MergeAvailable() {
 bool Journal::MergeHere() {
   bool merged = false;
   std::unique_lock lock(merge_mutex_, std::defer_lock);
-  // The second time for those who came meanwhile; who comes then is woken by the caller, or served
-  // by the journal's thread.
+  // The second time for those who came meanwhile; the journal's thread serves those who come then.
   for (int pass = 0; pass < 2 && (!merged || missed_.load()); ++pass) {
     if (!lock.try_lock()) {
       // Who merges must not end over what it did not see.
@@ -332,6 +331,7 @@ bool Journal::MergeHere() {
     merged = true;
     lock.unlock();
   }
+  if (merged && missed_.load()) Nudge();
   return merged;
 }
 

@@ -58,8 +58,11 @@ void Loop::Stop() {
 
 void Loop::Turn(int wait) {
   epoll_event events[kMaxEvents];
-  const int count = epoll_wait(epoll_, events, kMaxEvents, wait);
+  // A round that follows at once looks for events after its owner's own work, which clients may
+  // answer meanwhile.
+  int count = wait == 0 ? 0 : epoll_wait(epoll_, events, kMaxEvents, wait);
   rounds_->BeforeRound();
+  if (wait == 0) count = epoll_wait(epoll_, events, kMaxEvents, 0);
   // A round that was cut short left the later ones waiting: epoll names all that are ready in the
   // same order again, so the next round begins where that one ended.
   const int start = count > 0 ? next_ % count : 0;

@@ -63,6 +63,26 @@ bool IsLoopback(const sockaddr_storage& address) {
   return false;
 }
 
+Accepted DescribeWith(int fd, const sockaddr_storage& peer) {
+  Accepted result;
+  result.fd = fd;
+  sockaddr_storage self{};
+  socklen_t length = sizeof self;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&self), &length);
+  if (self.ss_family == AF_UNIX) {
+    const auto& address = reinterpret_cast<const sockaddr_un&>(self);
+    result.unix_socket = true;
+    result.local = true;
+    result.peer = std::string(address.sun_path) + ":0";
+    result.self = result.peer;
+  } else {
+    result.local = IsLoopback(peer);
+    result.peer = Text(peer);
+    result.self = Text(self);
+  }
+  return result;
+}
+
 }  // namespace
 
 base::Result<int> ListenTcp(const std::string& address, int port, int backlog) {
@@ -112,32 +132,22 @@ base::Result<int> ListenUnix(const std::string& path, uint32_t permissions, int 
   return fd;
 }
 
+Accepted Describe(int fd) {
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length);
+  return DescribeWith(fd, peer);
+}
+
 Accepted Accept(int listener, int* error) {
-  Accepted result;
   sockaddr_storage peer{};
   socklen_t length = sizeof peer;
   *error = 0;
-  result.fd =
+  const int fd =
       accept4(listener, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
-  if (result.fd < 0) {
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) *error = errno;
-    return result;
-  }
-  sockaddr_storage self{};
-  length = sizeof self;
-  getsockname(result.fd, reinterpret_cast<sockaddr*>(&self), &length);
-  if (self.ss_family == AF_UNIX) {
-    const auto& address = reinterpret_cast<const sockaddr_un&>(self);
-    result.unix_socket = true;
-    result.local = true;
-    result.peer = std::string(address.sun_path) + ":0";
-    result.self = result.peer;
-  } else {
-    result.local = IsLoopback(peer);
-    result.peer = Text(peer);
-    result.self = Text(self);
-  }
-  return result;
+  if (fd >= 0) return DescribeWith(fd, peer);
+  if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) *error = errno;
+  return {};
 }
 
 void SetNoDelay(int fd) {

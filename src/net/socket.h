@@ -22,6 +22,8 @@ struct Accepted {
   std::string self;
 };
 
+// A connected socket and its two addresses.
+Accepted Describe(int fd);
 // fd -1 when nobody waits (or the kernel refuses: *error is then set).
 Accepted Accept(int listener, int* error);
 

@@ -6,9 +6,9 @@
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
 // below kept().
 //
-// With kAlways most syncs go by way of a ring (aof_ring.h): what was written to the increment since
-// it was last synced as a file stands in the ring, too, and is durable there. The increment's first
-// sync, large ones, and all of them where there is no ring are the file's.
+// With kAlways most syncs go by way of a ring (aof_sync_path.h): what was written to the increment
+// since it was last synced as a file stands in the ring, too, and is durable there. The increment's
+// first sync, large ones, and all of them where there is no ring are the file's.
 //
 // Whatever the policy, the system is asked every few megabytes to write what was appended, and to
 // forget what it has written: the log then goes through the same few pages of memory over and over.
@@ -46,7 +46,7 @@
 
 #include "base/result.h"
 #include "journal/aof_manifest.h"
-#include "journal/aof_ring.h"
+#include "journal/aof_sync_path.h"
 #include "journal/barrier.h"
 #include "journal/file_system.h"
 #include "journal/journal.h"
@@ -66,7 +66,8 @@ class AofLog final : public Sink, public Barrier {
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
     std::chrono::milliseconds retry_after{100};  // a failed write
-    uint64_t ring_size = AofRing::kSize;         // 0: there is none
+    bool ring = true;                            // kAlways syncs by way of one
+    uint64_t ring_size = AofRing::kSize;
     // Called (on the thread that did it, without locks) when durable(), kept() or state() has
     // changed.
     std::function<void()> changed = [] {};
@@ -107,6 +108,8 @@ class AofLog final : public Sink, public Barrier {
   void SetPolicy(Policy policy);
   void set_timestamps(bool on) { timestamps_.store(on, std::memory_order_relaxed); }
   void set_hold_sync(bool hold);  // no-appendfsync-on-rewrite: while true, kEverysec does not sync
+  // Takes effect within a second or so; a ring that is not used any more is removed.
+  void SetRing(bool on);
 
   // Every ticket below it is on disk. With kEverysec it advances with each sync, with kNo never
   // by itself (WAITAOF).
@@ -120,12 +123,11 @@ class AofLog final : public Sink, public Barrier {
     return policy_.load(std::memory_order_relaxed) == Policy::kAlways;
   }
   bool good() const override { return state() == State::kGood; }
-  // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
-  // in it, or the ring takes it in no time, and no sync is under way that it might have to wait
-  // for.
+  // Nothing is synced in a Pause, or the ring takes it in no time, and no sync is under way that it
+  // might have to wait for.
   bool quick() const override {
     if (syncing_.load(std::memory_order_relaxed)) return false;
-    return !always() || ring_is_quick_.load(std::memory_order_relaxed);
+    return !always() || path_.load(std::memory_order_relaxed)->quick();
   }
   // Asks for a sync soon (at the next Pause), whatever the policy (WAITAOF, shutdown).
   void RequestSync();
@@ -144,7 +146,7 @@ class AofLog final : public Sink, public Barrier {
   uint64_t base_size() const;  // of all its files after the last rewrite or start
   uint64_t buffered() const;   // bytes not written yet
   uint64_t delayed_syncs() const;
-  uint64_t ring_syncs() const { return ring_syncs_; }
+  uint64_t ring_syncs() const { return ring_path_.syncs(); }
 
   void BeginRun() override { pending_.mutex.lock(); }
   void EndRun(uint64_t next) override;
@@ -206,9 +208,8 @@ class AofLog final : public Sink, public Barrier {
   bool StartSwitch();
   void SettleManifest();
   void SyncWritten();
-  bool SyncByRing();
-  void LeaveRing();
-  bool WantsRing() const;
+  SyncPath& WantedPath();
+  bool PathIsToBePrepared() const;
   void AppendSyncedMark();
   void WriteFailed(const std::string& error);
   void WriteWorked();
@@ -233,7 +234,8 @@ class AofLog final : public Sink, public Barrier {
   base::Status SwitchForFinish(Lock& lock);
   void Abort(Lock& lock);
   void SyncIfDue(Lock& lock);
-  void MakeRing(Lock& lock);
+  void FollowRingSetting(Lock& lock, bool tick);
+  void DropRing(Lock& lock);
   void WriteBehind(Lock& lock);
   void LookForFiles(Lock& lock);
   void RemoveHistory(Lock& lock);
@@ -269,8 +271,7 @@ class AofLog final : public Sink, public Barrier {
   std::atomic<uint64_t> base_size_{0};
   std::atomic<uint64_t> writing_size_{0};
   std::atomic<uint64_t> delayed_syncs_{0};
-  std::atomic<uint64_t> ring_syncs_{0};
-  std::atomic<bool> ring_is_quick_{false};  // and nobody is at it
+  std::atomic<bool> wants_ring_;
   std::atomic<bool> syncing_{false};
   std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;
@@ -290,13 +291,9 @@ class AofLog final : public Sink, public Barrier {
   // Every ticket below it is in a file or in the base to come. Read without mutex_, too.
   std::atomic<uint64_t> written_end_{0};
   std::atomic<uint64_t> filed_{0};  // the same, but for what only a base to come will have
-  std::unique_ptr<AofRing> ring_;   // none: not made yet, or it cannot be
-  bool ring_refused_ = false;
-  // Of the current increment all but since_ring_ is on the disk, and all before the increment.
-  bool ring_follows_ = false;
-  std::string since_ring_;
-  std::string before_ring_;  // the last bytes before it
-  std::string last_bytes_;   // of the current increment
+  FileSyncPath file_path_;
+  RingSyncPath ring_path_;
+  std::atomic<SyncPath*> path_;  // one of these; changed by the disk's thread
   Time last_try_{};
   AofManifest manifest_;      // as the files are, unless unsure_
   bool unsure_ = false;       // writing a manifest failed: on disk may be that one or this one

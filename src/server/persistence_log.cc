@@ -46,6 +46,7 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const engine::Settings& settings) {
   options.data_set = data_set_;
   options.policy = PolicyOf(settings);
   options.timestamps = settings.aof_timestamp_enabled;
+  options.ring = settings.aof_ring;
   options.changed = [this] { LogChanged(); };
   {
     std::lock_guard lock(lock_mutex_);
@@ -194,6 +195,7 @@ base::Status Persistence::SettingsChanged(const engine::Settings& now) {
   }
   if (log_ == nullptr) return {};
   log_->set_timestamps(now.aof_timestamp_enabled);
+  log_->SetRing(now.aof_ring);
   log_->SetPolicy(PolicyOf(now));
   if (watched_.load() != nullptr) Watch(now);
   // Answers that wait may now have waited enough, or be left to the log's thread.

@@ -189,8 +189,8 @@ void Server::ApplyHooks() {
                       return {};
                     });
   config_->OnChange(
-      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled",
-       "dir", "dbfilename"},
+      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-ring",
+       "aof-timestamp-enabled", "dir", "dbfilename"},
       [this](const engine::Settings& now) { return persistence_->SettingsChanged(now); });
   config_->OnChange({"crash-log-enabled"}, [this](const engine::Settings& now) {
     now.crash_log_enabled ? InstallCrashReport(log_path_) : RemoveCrashReport();

@@ -100,8 +100,7 @@ std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
 // A log on a recorder, with a record's number in its commands.
 class Driver {
  public:
-  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0,
-         uint64_t ring_size = 16 << 10)
+  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0, bool ring = true)
       : disk_(*disk) {
     AofLog::Options options;
     options.files = disk;
@@ -109,7 +108,8 @@ class Driver {
     options.name = "log";
     options.policy = policy;
     options.retry_after = std::chrono::milliseconds(1);
-    options.ring_size = ring_size;
+    options.ring = ring;
+    options.ring_size = 16 << 10;
     options.changed = [this] {
       if (log_ != nullptr) disk_.Note(log_->durable());
     };
@@ -161,12 +161,13 @@ class Driver {
 
   // Until syncs go by way of the ring.
   bool AwaitRing() {
-    for (int i = 0; i < 5000 && log_->ring_syncs() == 0; ++i) {
+    const uint64_t before = log_->ring_syncs();
+    for (int i = 0; i < 5000 && log_->ring_syncs() == before; ++i) {
       Append({{0, {"SET", "await", std::to_string(i)}}});
       log_->Pause();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    return log_->ring_syncs() > 0;
+    return log_->ring_syncs() > before;
   }
   // Until everything is durable; rewrites when the log asks for it.
   bool Settle() {
@@ -498,6 +499,50 @@ TEST_F(AofLogTest, SurvivesPowerFailuresByWayOfTheRing) {
     CheckCrashes(disk, driver.records(), random, 60);
   }
   EXPECT_GT(by_ring, 10 * kRuns);
+}
+
+// Without one, each of them is the file's, and there is no other file.
+TEST_F(AofLogTest, SurvivesPowerFailuresWithoutARing) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, AofLog::Policy::kAlways, 0, false);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    RunScript(driver, random, 80);
+    ASSERT_TRUE(driver.Settle());
+    EXPECT_EQ(driver.log().ring_syncs(), 0U);
+    EXPECT_FALSE(disk.Exists("dir/log.ring"));
+    CheckCrashes(disk, driver.records(), random, 60);
+  }
+}
+
+// The way changes while records come: nothing that was durable depends on a ring that goes.
+TEST_F(AofLogTest, SurvivesPowerFailuresWhileTheRingComesAndGoes) {
+  std::mt19937_64 random(NextSeed());
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  for (int i = 0; i < 5 && !HasFailure(); ++i) {
+    ASSERT_TRUE(driver.AwaitRing());
+    RunScript(driver, random, 20);
+    driver.log().SetRing(false);
+    for (int tries = 0; tries < 10000 && disk.Exists("dir/log.ring"); ++tries) {
+      driver.Append({{0, {"SET", "gone", std::to_string(tries)}}});
+      driver.log().Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_FALSE(disk.Exists("dir/log.ring"));
+    const uint64_t by_ring = driver.log().ring_syncs();
+    RunScript(driver, random, 20);
+    EXPECT_EQ(driver.log().ring_syncs(), by_ring);
+    driver.log().SetRing(true);
+  }
+  ASSERT_TRUE(driver.Settle());
+  CheckCrashes(disk, driver.records(), random, 200);
 }
 
 // After a sync that failed the file seems to have what the ring has, and it is in memory only: a

@@ -26,7 +26,6 @@ namespace {
 
 // Arguments at least this long are copied before the lock is taken.
 constexpr size_t kPrebuild = 32 * 1024;
-constexpr size_t kKeepRecord = 256 * 1024;
 constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
@@ -74,7 +73,7 @@ void EngineContext::Abandon() {
   try {
     EndGroup();
   } catch (const std::bad_alloc&) {
-    record_.Clear(kKeepRecord);
+    engine_.journal_.Discard(lane_.index);
     record_count_ = 0;
     notices_.clear();
   }
@@ -123,13 +122,12 @@ void EngineContext::TellFrom(const Client& publisher, std::string channel, std::
 
 void EngineContext::Record() {
   journal::Journal& journal = engine_.journal_;
-  lane_.seen = journal.Append(lane_.index, record_count_, record_.view(), lane_.seen);
+  lane_.seen = journal.Append(lane_.index, lane_.seen);
+  record_count_ = 0;
   if (std::exchange(changes_, false) && client_ != nullptr) {
     client_->wrote = std::max(client_->wrote, lane_.seen + 1);
   }
   if (lane_.exclusive) journal.Cut();  // no stripe hands it on
-  record_.Clear(kKeepRecord);
-  record_count_ = 0;
 }
 
 void EngineContext::BeginUpkeep() {
@@ -185,32 +183,9 @@ void EngineContext::DropPrebuilt() {
   prebuilt_.clear();
 }
 
-// As the log has it: *N, then $length and bytes of each word.
 void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
-  size_t size = 24;
-  for (const std::string_view word : words) size += word.size() + 28;
-  char* const begin = record_.Reserve(size);
-  char* p = begin + 8;
-  const auto number = [&p](char mark, size_t value) {
-    *p++ = mark;
-    p += base::FormatInt(static_cast<int64_t>(value), p);
-    *p++ = '\r';
-    *p++ = '\n';
-  };
-  number('*', words.size());
-  for (const std::string_view word : words) {
-    number('$', word.size());
-    memcpy(p, word.data(), word.size());
-    p += word.size();
-    *p++ = '\r';
-    *p++ = '\n';
-  }
-  const auto database = static_cast<uint32_t>(db);
-  const auto bytes = static_cast<uint32_t>(p - begin - 8);
-  memcpy(begin, &database, 4);
-  memcpy(begin + 4, &bytes, 4);
-  record_.Grow(8 + bytes);
+  engine_.journal_.Add(lane_.index, words, static_cast<uint32_t>(db));
   ++record_count_;
 }
 

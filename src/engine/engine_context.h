@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/buffer.h"
 #include "commands/context.h"
 #include "engine/engine.h"
 #include "types/type_registry.h"
@@ -212,9 +211,8 @@ class EngineContext final : public commands::Context {
   std::optional<std::string_view> ready_key_;
   std::vector<std::string_view> shown_;  // empty: nothing was redacted
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
-  base::Buffer record_;  // effects of this command or group, encoded for the journal
-  uint32_t record_count_ = 0;
-  bool changes_ = false;  // what a client wanted, not only what time has done
+  uint32_t record_count_ = 0;  // effects of this command or group, which the journal has
+  bool changes_ = false;       // what a client wanted, not only what time has done
   struct Notice {
     std::string channel;
     std::string text;

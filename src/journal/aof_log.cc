@@ -4,13 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
 #include <ctime>
 #include <new>
 #include <utility>
 
 #include "base/prefetch.h"
-#include "base/text.h"
 #include "journal/aof_reader.h"
 
 namespace sava::journal {
@@ -42,10 +40,6 @@ int64_t Micros() {
       .count();
 }
 
-void AppendWord(std::string* out, std::string_view word) {
-  *out += fmt::format("${}\r\n{}\r\n", word.size(), word);
-}
-
 }  // namespace
 
 // ---- records ----
@@ -53,7 +47,7 @@ void AppendWord(std::string* out, std::string_view word) {
 void AofLog::Pending::SetMark() {
   if (mark != kNoMark) return;
   mark = bytes.size();
-  db = -1;
+  framing.Restart();
 }
 
 void AofLog::Pending::CancelSwitch() {
@@ -61,42 +55,25 @@ void AofLog::Pending::CancelSwitch() {
   mark = kNoMark;
 }
 
-void AofLog::Pending::Encode(uint32_t groups, std::string_view effects, bool timestamps) {
-  if (timestamps) {
-    const int64_t now = std::time(nullptr);
-    if (now != second) bytes += fmt::format("#TS:{}\r\n", now);
-    second = now;
-  }
-  const bool transaction = groups > 1;
-  for (uint32_t i = 0; i < groups && effects.size() >= 8; ++i) {
-    uint32_t group_db;
-    uint32_t size;
-    memcpy(&group_db, effects.data(), 4);
-    memcpy(&size, effects.data() + 4, 4);
-    if (group_db != db) {
-      db = group_db;
-      bytes += "*2\r\n$6\r\nSELECT\r\n";
-      AppendWord(&bytes, base::IntText(db));
-    }
-    if (transaction && i == 0) bytes += "*1\r\n$5\r\nMULTI\r\n";
-    bytes += effects.substr(8, size);
-    effects.remove_prefix(std::min<size_t>(8 + size, effects.size()));
-  }
-  if (transaction) bytes += "*1\r\n$4\r\nEXEC\r\n";
+void AofLog::Pending::NoteTime() {
+  const int64_t now = std::time(nullptr);
+  if (now != second) bytes += fmt::format("#TS:{}\r\n", now);
+  second = now;
 }
 
-void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) {
+void AofLog::Receive(const Record& record) {
   // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
-  base::Prefetch(effects.data() + 1024);
-  base::Prefetch(effects.data() + 1088);
-  if (ticket >= pending_.switch_at) pending_.SetMark();
-  if (ticket < pending_.skip_below) return;
+  base::Prefetch(record.bytes().data() + 1024);
+  base::Prefetch(record.bytes().data() + 1088);
+  if (record.ticket() >= pending_.switch_at) pending_.SetMark();
+  if (record.ticket() < pending_.skip_below) return;
   const size_t before = pending_.bytes.size();
   try {
-    pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
+    if (timestamps_.load(std::memory_order_relaxed)) pending_.NoteTime();
+    pending_.framing.Append(record, pending_.bytes);
   } catch (const std::bad_alloc&) {
     pending_.bytes.resize(before);
-    if (pending_.lost == 0) pending_.lost = ticket;
+    if (pending_.lost == 0) pending_.lost = record.ticket();
   }
 }
 
@@ -248,7 +225,7 @@ void AofLog::Discard() {
   const std::lock_guard lock(pending_.mutex);
   pending_.bytes.erase(0, std::min(pending_.mark, pending_.bytes.size()));
   if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
-  if (!pending_.switching()) pending_.db = -1;
+  if (!pending_.switching()) pending_.framing.Restart();
 }
 
 // When all of before a switch is written: leaves it to the disk's thread to go on.

@@ -1,6 +1,6 @@
 // AofLog: the append-only log on disk: a base (an RDB file), increments (RESP commands), a manifest
-// that names them. As the journal's sink it gets records in ticket order, from one thread at a
-// time, inserts SELECT and MULTI/EXEC, writes and, as the policy says, syncs.
+// that names them. As a consumer of the journal it gets records in ticket order, from one thread at
+// a time, frames them (SELECT, MULTI/EXEC, comment lines), writes and, as the policy says, syncs.
 //
 // What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
@@ -28,7 +28,7 @@
 // increment after SwitchAt is not named by the manifest until FinishRewrite, and nothing becomes
 // durable until then.
 //
-// Thread safety: Record and Pause on one thread at a time (the journal's lock); PrepareSwitch,
+// Thread safety: Receive and Pause on one thread at a time (the journal's lock); PrepareSwitch,
 // SwitchAt, TemporaryBase, FinishRewrite and AbortRewrite on one thread at a time; everything else
 // from any thread.
 #pragma once
@@ -53,7 +53,7 @@
 
 namespace sava::journal {
 
-class AofLog final : public Sink, public Barrier {
+class AofLog final : public Consumer, public Barrier {
  public:
   enum class Policy : uint8_t { kAlways, kEverysec, kNo };
   enum class State : uint8_t { kGood, kWriteFailed, kNeedsBase };
@@ -83,7 +83,7 @@ class AofLog final : public Sink, public Barrier {
   // Continues the log of the manifest: a new increment from here on when there is a base or an
   // increment (or the last one, when that is empty), else the caller has to write a base first
   // (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that is to be written. REQUIRES:
-  // before the journal has this sink; cut-off tails were truncated away and synced.
+  // before the journal has this consumer; cut-off tails were truncated away and synced.
   base::Status Open(const AofManifest& manifest, uint64_t next_ticket);
 
   // ---- writing a new base ----
@@ -151,7 +151,7 @@ class AofLog final : public Sink, public Barrier {
   void BeginRun() override { pending_.mutex.lock(); }
   void EndRun(uint64_t next) override;
   // REQUIRES: within a run, after which a Pause follows before there is much more.
-  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
+  void Receive(const Record& record) override;
   void Pause() override;
 
  private:
@@ -178,7 +178,7 @@ class AofLog final : public Sink, public Barrier {
     std::atomic<uint64_t> synced_size{0};
   };
 
-  // What Record adds to. Its mutex is a leaf, held for moments or one run of records.
+  // What Receive adds to. Its mutex is a leaf, held for moments or one run of records.
   struct Pending {
     static constexpr size_t kNoMark = SIZE_MAX;
     mutable std::mutex mutex;
@@ -187,14 +187,14 @@ class AofLog final : public Sink, public Barrier {
     uint64_t switch_at = UINT64_MAX;  // the switch that is to be made
     size_t mark = kNoMark;            // its records begin here in bytes
     uint64_t skip_below = 0;          // a base has these
-    int64_t db = -1;                  // selected at the end of bytes; -1: none
-    int64_t second = 0;               // of the last timestamp
-    uint64_t lost = 0;                // the first ticket for whose record there was no memory
+    Framing framing{kToLog};
+    int64_t second = 0;  // of the last timestamp
+    uint64_t lost = 0;   // the first ticket for whose record there was no memory
 
     bool switching() const { return switch_at != UINT64_MAX; }
     void SetMark();
     void CancelSwitch();
-    void Encode(uint32_t groups, std::string_view effects, bool timestamps);
+    void NoteTime();
   };
 
   // ---- mutex_ is held ----

@@ -69,14 +69,14 @@ base::Status Persistence::BeginLog(std::unique_ptr<AofLog> log) {
     log_ = std::move(log);
     cut = BeginCut(true, !engine_.settings().aof_use_rdb_preamble);
     log_->SwitchAt(engine_.journal().Cut());
-    engine_.journal().SetSink(log_.get());
+    engine_.journal().Attach(*log_);
   });
   base::Status status = WriteBase(cut);
   engine_.Exclusively(engine_.house_lane(), [&] {
     if (status) {
       Watch(engine_.settings());
     } else {
-      engine_.journal().SetSink(nullptr);
+      engine_.journal().Detach(*log_);
       log = std::move(log_);
     }
   });
@@ -95,7 +95,7 @@ base::Status Persistence::OpenAtStart(const engine::Settings& settings,
   } else if (status) {
     engine_.Exclusively(engine_.house_lane(), [&] {
       log_ = std::move(log);
-      engine_.journal().SetSink(log_.get());
+      engine_.journal().Attach(*log_);
       Watch(engine_.settings());
     });
   }
@@ -152,10 +152,10 @@ base::Status Persistence::TurnOn(const engine::Settings& settings) {
 // What was logged is synced before replies that wait for it are let go.
 void Persistence::TurnOff() {
   spdlog::info("AOF is turned off");
-  engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().SetSink(nullptr); });
+  engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().Detach(*log_); });
   const uint64_t end = engine_.journal().next_ticket();
   for (int tries = 0; tries < 5000 && log_->durable() < end; ++tries) {
-    // The journal's thread has ended: this one stands in for it.
+    // The journal does not know the log any more: this thread stands in for it.
     log_->RequestSync();
     log_->Pause();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -10,6 +10,7 @@
 
 #include "crash_recorder.h"
 #include "journal/aof_reader.h"
+#include "journal_text.h"
 
 namespace sava::journal {
 namespace {
@@ -25,26 +26,6 @@ constexpr uint64_t kRuns = 100;
 uint64_t NextSeed() {
   static uint64_t seed = 0;
   return seed++;
-}
-
-std::string Resp(const Words& words) {
-  std::string out = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) {
-    out += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  }
-  return out;
-}
-
-std::string Effects(const Groups& groups) {
-  std::string out;
-  for (const auto& [db, words] : groups) {
-    const std::string command = Resp(words);
-    const auto size = static_cast<uint32_t>(command.size());
-    out.append(reinterpret_cast<const char*>(&db), 4);
-    out.append(reinterpret_cast<const char*>(&size), 4);
-    out += command;
-  }
-  return out;
 }
 
 // The commands of a file with the database each ran in; a transaction's are one element.
@@ -122,10 +103,10 @@ class Driver {
   void set_records(std::vector<Groups> records) { records_ = std::move(records); }
 
   void Append(Groups groups) {
-    const std::string effects = Effects(groups);
     records_.push_back(std::move(groups));
+    const MadeRecord made(records_.size() - 1, records_.back());
     log_->BeginRun();
-    log_->Record(records_.size() - 1, static_cast<uint32_t>(records_.back().size()), effects);
+    log_->Receive(made.record());
     log_->EndRun(records_.size());
   }
 
@@ -138,11 +119,11 @@ class Driver {
     if (!file) return base::Error{file.error()};
     std::string text;
     for (size_t i = 0; i < cut_; ++i) {
-      if (records_[i].size() > 1) text += Resp({"MULTI"});
+      if (records_[i].size() > 1) text += RespText({"MULTI"});
       for (const auto& [db, words] : records_[i]) {
-        text += Resp({"SELECT", std::to_string(db)}) + Resp(words);
+        text += RespText({"SELECT", std::to_string(db)}) + RespText(words);
       }
-      if (records_[i].size() > 1) text += Resp({"EXEC"});
+      if (records_[i].size() > 1) text += RespText({"EXEC"});
     }
     if (base::Status status = (*file)->Append(text); !status) return status;
     return (*file)->Sync();
@@ -282,9 +263,10 @@ TEST_F(AofLogTest, WritesWhatStockServersRead) {
   const auto live = disk.Live();
   EXPECT_EQ(live.at("dir/log.manifest"),
             "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
-  const std::string text = Resp({"SELECT", "0"}) + Resp({"SET", "a", "1"}) +
-                           Resp({"SET", "b", "2"}) + Resp({"SELECT", "3"}) + Resp({"MULTI"}) +
-                           Resp({"SET", "c", "3"}) + Resp({"DEL", "d"}) + Resp({"EXEC"});
+  const std::string text = RespText({"SELECT", "0"}) + RespText({"SET", "a", "1"}) +
+                           RespText({"SET", "b", "2"}) + RespText({"SELECT", "3"}) +
+                           RespText({"MULTI"}) + RespText({"SET", "c", "3"}) +
+                           RespText({"DEL", "d"}) + RespText({"EXEC"});
   const std::string line = "#SYNCED:0\r\n";
   EXPECT_EQ(live.at("dir/log.1.incr.aof"),
             line + text + "#SYNCED:" + std::to_string(line.size() + text.size()) + "\r\n");
@@ -738,7 +720,8 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
     ASSERT_TRUE(log.Open({}, 0));
     rewrite(0);
     log.BeginRun();
-    log.Record(0, 1, Effects({{0, {"SET", "a", "1"}}}));
+    const MadeRecord made(0, {{0, {"SET", "a", "1"}}});
+    log.Receive(made.record());
     log.EndRun(1);
     log.Pause();
     EXPECT_GT(log.size(), log.base_size());

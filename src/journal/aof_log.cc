@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <ctime>
 #include <new>
 #include <utility>
 
@@ -44,37 +43,11 @@ int64_t Micros() {
 
 // ---- records ----
 
-void AofLog::Pending::SetMark() {
-  if (mark != kNoMark) return;
-  mark = bytes.size();
-  framing.Restart();
-}
-
-void AofLog::Pending::CancelSwitch() {
-  switch_at = UINT64_MAX;
-  mark = kNoMark;
-}
-
-void AofLog::Pending::NoteTime() {
-  const int64_t now = std::time(nullptr);
-  if (now != second) bytes += fmt::format("#TS:{}\r\n", now);
-  second = now;
-}
-
 void AofLog::Receive(const Record& record) {
   // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
   base::Prefetch(record.bytes().data() + 1024);
   base::Prefetch(record.bytes().data() + 1088);
-  if (record.ticket() >= pending_.switch_at) pending_.SetMark();
-  if (record.ticket() < pending_.skip_below) return;
-  const size_t before = pending_.bytes.size();
-  try {
-    if (timestamps_.load(std::memory_order_relaxed)) pending_.NoteTime();
-    pending_.framing.Append(record, pending_.bytes);
-  } catch (const std::bad_alloc&) {
-    pending_.bytes.resize(before);
-    if (pending_.lost == 0) pending_.lost = record.ticket();
-  }
+  pending_.Add(record, timestamps_.load(std::memory_order_relaxed));
 }
 
 void AofLog::NoteLost(uint64_t ticket) {
@@ -154,7 +127,7 @@ bool AofLog::Take() {
       return false;
     }
     const size_t size = std::min(pending_.mark, pending_.bytes.size());
-    writing_end_ = pending_.mark == Pending::kNoMark ? pending_.next_ticket : pending_.switch_at;
+    writing_end_ = pending_.mark == AofPending::kNoMark ? pending_.next_ticket : pending_.switch_at;
     if (size == 0) {
       RaiseWritten(writing_end_);
       return false;
@@ -165,7 +138,7 @@ bool AofLog::Take() {
       writing_.assign(pending_.bytes, 0, size);
       pending_.bytes.erase(0, size);
     }
-    if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
+    if (pending_.mark != AofPending::kNoMark) pending_.mark = 0;
   }
   if (!current_->after.empty()) {
     writing_.insert(0, current_->after);
@@ -224,7 +197,7 @@ void AofLog::Discard() {
   writing_size_ = 0;
   const std::lock_guard lock(pending_.mutex);
   pending_.bytes.erase(0, std::min(pending_.mark, pending_.bytes.size()));
-  if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
+  if (pending_.mark != AofPending::kNoMark) pending_.mark = 0;
   if (!pending_.switching()) pending_.framing.Restart();
 }
 

@@ -46,6 +46,7 @@
 
 #include "base/result.h"
 #include "journal/aof_manifest.h"
+#include "journal/aof_pending.h"
 #include "journal/aof_sync_path.h"
 #include "journal/barrier.h"
 #include "journal/file_system.h"
@@ -178,25 +179,6 @@ class AofLog final : public Consumer, public Barrier {
     std::atomic<uint64_t> synced_size{0};
   };
 
-  // What Receive adds to. Its mutex is a leaf, held for moments or one run of records.
-  struct Pending {
-    static constexpr size_t kNoMark = SIZE_MAX;
-    mutable std::mutex mutex;
-    std::string bytes;
-    uint64_t next_ticket = 0;         // every lower one has come
-    uint64_t switch_at = UINT64_MAX;  // the switch that is to be made
-    size_t mark = kNoMark;            // its records begin here in bytes
-    uint64_t skip_below = 0;          // a base has these
-    Framing framing{kToLog};
-    int64_t second = 0;  // of the last timestamp
-    uint64_t lost = 0;   // the first ticket for whose record there was no memory
-
-    bool switching() const { return switch_at != UINT64_MAX; }
-    void SetMark();
-    void CancelSwitch();
-    void NoteTime();
-  };
-
   // ---- mutex_ is held ----
   void Step();
   void WriteAndSync();
@@ -277,7 +259,7 @@ class AofLog final : public Consumer, public Barrier {
   mutable std::mutex error_mutex_;
   std::string last_error_;
 
-  Pending pending_;
+  AofPending pending_;
   std::mutex sync_mutex_;  // one sync at a time; taken after mutex_
 
   std::mutex mutex_;                    // all below

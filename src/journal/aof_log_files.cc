@@ -214,7 +214,7 @@ base::Status AofLog::SwitchForFinish(Lock& lock) {
   {
     const std::lock_guard pending(pending_.mutex);
     pending_.skip_below = pending_.switch_at;
-    if (pending_.mark == Pending::kNoMark) pending_.framing.Restart();
+    if (pending_.mark == AofPending::kNoMark) pending_.framing.Restart();
   }
   if (current_ != nullptr && current_->named) needs_base_ = true;
   SetCurrent(*made, false);

@@ -44,19 +44,25 @@ struct Journal::Chunk {
 
   const size_t bytes;  // a multiple of a header's
   const std::unique_ptr<Header[]> data;
-  size_t used = 0;  // bytes of effects; the writer's
   alignas(64) std::atomic<size_t> filled{0};
   std::atomic<Chunk*> next{nullptr};
 };
 
 struct Journal::Lane {
-  Lane() : write(new Chunk(kChunkBytes)), open(write), read(write) {}
+  Lane()
+      : write(new Chunk(kChunkBytes)),
+        open(write),
+        begin(write->effects()),
+        end(begin),
+        first(write->header(0)),
+        next(first),
+        read(write) {}
   ~Lane() {
     if (open != write) delete open;
     while (read != nullptr) {
-      Chunk* next = read->next.load();
+      Chunk* const follower = read->next.load();
       delete read;
-      read = next;
+      read = follower;
     }
     for (auto& spare : spares) delete spare.load();
   }
@@ -74,58 +80,58 @@ struct Journal::Lane {
   // The last ticket of this lane, or a later one of another that the merger has told it of; shifted
   // by one. The lowest bit: its record is not there yet.
   alignas(64) std::atomic<uint64_t> clock{0};
-  // The writer's. The effects of the record that has no ticket yet stand in `open` behind what is
-  // filled: that is `write`, or a chunk that is to follow it.
+  // The writer's. The record that has no ticket yet stands in `open` behind what is filled: that is
+  // `write`, or a chunk that is to follow it. Its bytes are begin to end; its headers first down
+  // to, but for it, next.
   Chunk* write;
   Chunk* open;
-  size_t open_effects = 0;
-  size_t open_bytes = 0;
+  char* begin;
+  char* end;
+  Chunk::Header* first;
+  Chunk::Header* next;
   std::atomic<uint64_t> appended{0};  // bytes, by the writer
   uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
   alignas(64) Chunk* read;            // the merger's
   size_t effect = 0;                  // the merger's, in read
-  size_t ready = 0;                   // so many effects of it are known to be there
+  size_t ready = 0;                   // that many effects of it are known to be there
   size_t position = 0;                // the merger's, of their bytes
   std::atomic<uint64_t> consumed{0};  // bytes, by the merger
 };
 
 char* Journal::Lane::Room(size_t size) {
-  const size_t headers = open->filled.load(std::memory_order_relaxed) + open_effects + 1;
-  const size_t taken = open->used + open_bytes;
-  if (headers * sizeof(Chunk::Header) + taken + size > open->bytes) MoveOpen(size);
-  return open->effects() + open->used + open_bytes;
+  // The header takes the place of `next`.
+  if (reinterpret_cast<char*>(next) - end < static_cast<ptrdiff_t>(size)) MoveOpen(size);
+  return end;
 }
 
 void Journal::Lane::Added(size_t size, uint32_t database, Destinations to) {
-  Chunk::Header* const header =
-      open->header(open->filled.load(std::memory_order_relaxed) + open_effects);
-  if (open_effects > 0) header[1].last = 0;
-  *header = {0, size, database, to, 1};
-  ++open_effects;
-  open_bytes += size;
+  if (next != first) next[1].last = 0;
+  *next-- = {0, size, database, to, 1};
+  end += size;
 }
 
 // A record stands in one chunk: what there is of the open one goes to a chunk that has room for an
 // effect of that size, too.
 void Journal::Lane::MoveOpen(size_t size) {
   using Header = Chunk::Header;
-  const size_t headers = open_effects * sizeof(Header);
-  const size_t wanted = open_bytes + headers + std::max(size, open_bytes) + sizeof(Header);
+  const auto bytes = static_cast<size_t>(end - begin);
+  const auto effects = static_cast<size_t>(first - next);
+  const size_t wanted = bytes + std::max(size, bytes) + (effects + 1) * sizeof(Header);
   Chunk* const fresh = ChunkFor((wanted + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header));
-  if (open_effects > 0) {
-    memcpy(fresh->effects(), open->effects() + open->used, open_bytes);
-    const size_t first = open->filled.load(std::memory_order_relaxed);
-    memcpy(fresh->header(open_effects - 1), open->header(first + open_effects - 1), headers);
-  }
+  memcpy(fresh->effects(), begin, bytes);
+  Header* const fresh_next = fresh->header(0) - effects;
+  memcpy(fresh_next + 1, next + 1, effects * sizeof(Header));
   if (open != write) delete open;
   open = fresh;
+  begin = fresh->effects();
+  end = begin + bytes;
+  first = fresh->header(0);
+  next = fresh_next;
 }
 
 void Journal::Lane::Discard() {
-  open_effects = open_bytes = 0;
-  if (open == write) return;
-  delete open;
-  open = write;
+  end = begin;
+  next = first;
 }
 
 Journal::Chunk* Journal::Lane::ChunkFor(size_t room) {
@@ -133,7 +139,6 @@ Journal::Chunk* Journal::Lane::ChunkFor(size_t room) {
   for (auto& spare : spares) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     Chunk* const chunk = spare.exchange(nullptr, std::memory_order_acquire);
-    chunk->used = 0;
     chunk->filled.store(0, std::memory_order_relaxed);
     chunk->next.store(nullptr, std::memory_order_relaxed);
     return chunk;
@@ -226,15 +231,12 @@ void Journal::Add(size_t lane_index, std::span<const std::string_view> words, ui
 void Journal::Discard(size_t lane) { lanes_[lane]->Discard(); }
 
 uint64_t Journal::Append(size_t lane_index, uint64_t after) {
-  using Header = Chunk::Header;
   Lane& lane = *lanes_[lane_index];
   Chunk* const chunk = lane.open;
   if (chunk != lane.write) {
     lane.write->next.store(chunk, std::memory_order_release);
     lane.write = chunk;
   }
-  const size_t first = chunk->filled.load(std::memory_order_relaxed);
-  const size_t filled = first + lane.open_effects;
   after = std::max(after, floor_.load(std::memory_order_relaxed));
   uint64_t clock = lane.clock.load(std::memory_order_relaxed);
   uint64_t ticket;
@@ -242,19 +244,19 @@ uint64_t Journal::Append(size_t lane_index, uint64_t after) {
     ticket = std::max(clock >> 1, after) + 1;
   } while (!lane.clock.compare_exchange_weak(clock, ticket << 1 | kOnItsWay,
                                              std::memory_order_acq_rel, std::memory_order_relaxed));
-  chunk->header(first)->ticket = ticket;
-  chunk->used += lane.open_bytes;
-  chunk->filled.store(filled, std::memory_order_release);
+  lane.first->ticket = ticket;
+  chunk->filled.store(static_cast<size_t>(chunk->header(0) - lane.next), std::memory_order_release);
   lane.clock.store(ticket << 1, std::memory_order_release);
   // The thread that merged the chunk's last use has these lines: the next record's are asked for
   // back early.
-  base::PrefetchForWrite(chunk->header(filled) - 7);
-  const char* const end = chunk->effects() + chunk->used;
-  for (size_t line = 1; line <= kLinesAhead; ++line) base::PrefetchForWrite(end + line * 64);
-  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + lane.open_bytes +
-                          lane.open_effects * sizeof(Header),
+  base::PrefetchForWrite(lane.next - 7);
+  for (size_t line = 1; line <= kLinesAhead; ++line) base::PrefetchForWrite(lane.end + line * 64);
+  const auto size = static_cast<uint64_t>(lane.end - lane.begin) +
+                    static_cast<uint64_t>(lane.first - lane.next) * sizeof(Chunk::Header);
+  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size,
                       std::memory_order_relaxed);
-  lane.open_effects = lane.open_bytes = 0;
+  lane.begin = lane.end;
+  lane.first = lane.next;
   return ticket;
 }
 
@@ -389,11 +391,11 @@ size_t Journal::MergeAvailable() {
 bool Journal::MergeHere() {
   bool merged = false;
   std::unique_lock lock(merge_mutex_, std::defer_lock);
-  // The second time for those who came meanwhile; who comes then is woken by the caller, or served
-  // by the journal's thread.
+  // The second time for those that came meanwhile; one that comes then is woken by the caller, or
+  // served by the journal's thread.
   for (int pass = 0; pass < 2 && (!merged || missed_.load()); ++pass) {
     if (!lock.try_lock()) {
-      // Who merges must not end over what it did not see.
+      // The thread that merges must not end over what it did not see.
       missed_.store(true);
       if (!lock.try_lock()) break;
     }

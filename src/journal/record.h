@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "base/text.h"
 
@@ -89,25 +90,35 @@ class Framing {
   // Out: append(std::string_view). Nothing is appended when the record is not for this destination.
   template <class Out>
   void Append(const Record& record, Out& out) {
-    bool several = false;
-    if (record.size() > 1) [[unlikely]] {
-      size_t mine = 0;
-      for (const Effect& effect : record) mine += (effect.to & to_) != 0 ? 1 : 0;
-      several = mine > 1;
-    }
-    bool first = true;
-    for (const Effect& effect : record) {
-      if ((effect.to & to_) == 0) continue;
-      if (effect.database != database_) Select(effect.database, out);
-      if (several && first) out.append(std::string_view("*1\r\n$5\r\nMULTI\r\n"));
-      first = false;
-      out.append(effect.bytes);
-    }
-    if (several) out.append(std::string_view("*1\r\n$4\r\nEXEC\r\n"));
+    if (record.size() > 1) [[unlikely]]
+      return AppendSeveral(record, out);
+    const Effect effect = *record.begin();
+    if ((effect.to & to_) != 0) AppendOne(effect, out);
   }
 
  private:
   static constexpr uint64_t kNone = UINT64_MAX;
+
+  template <class Out>
+  void AppendOne(const Effect& effect, Out& out) {
+    if (effect.database != database_) Select(effect.database, out);
+    out.append(effect.bytes);
+  }
+
+  template <class Out>
+  void AppendSeveral(const Record& record, Out& out) {
+    size_t count = 0;
+    for (const Effect& effect : record) count += (effect.to & to_) != 0 ? 1 : 0;
+    const bool transaction = count > 1;
+    bool begins = transaction;
+    for (const Effect& effect : record) {
+      if ((effect.to & to_) == 0) continue;
+      if (effect.database != database_) Select(effect.database, out);
+      if (std::exchange(begins, false)) out.append(std::string_view("*1\r\n$5\r\nMULTI\r\n"));
+      out.append(effect.bytes);
+    }
+    if (transaction) out.append(std::string_view("*1\r\n$4\r\nEXEC\r\n"));
+  }
 
   template <class Out>
   void Select(uint32_t database, Out& out) {

@@ -65,6 +65,7 @@ def encoded(*words):
 
 def run_all(server):
     with server.client() as client:
+        eq(client.call("DEBUG", "SET-ACTIVE-EXPIRE", "0"), resp.OK)
         for words in commands():
             client.call(*words)
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 extern "C" {
 extern const char* malloc_conf;

@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "commands/native/families.h"
+#include "commands/redis/families.h"
 #include "commands/registry.h"
 #include "engine/engine.h"
 #include "journal/journal.h"
@@ -177,8 +179,9 @@ double Mops(std::vector<std::unique_ptr<Worker>>& workers, size_t threads, Work 
 
 void Measure(const Settings& settings) {
   sava::commands::CommandTable table;
-  for (const auto family : sava::commands::AllFamilies()) table.Add(family);
-  sava::engine::Settings engine_settings;
+  for (const auto family : sava::commands::RedisFamilies()) table.Add(family);
+  for (const auto family : sava::commands::NativeFamilies()) table.Add(family);
+  sava::config::Settings engine_settings;
   engine_settings.slowlog_log_slower_than = -1;
   Engine::Options options;
   options.lanes = 2;

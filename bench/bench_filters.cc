@@ -21,8 +21,8 @@
 #include <string_view>
 
 #include "base/rng.h"
-#include "types/bloom.h"
-#include "types/bloom_formulas.h"
+#include "types/filters/bloom.h"
+#include "types/filters/bloom_formulas.h"
 
 extern "C" {
 extern const char* malloc_conf;

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/frontier.h"
-#include "types/frontier_set.h"
+#include "types/frontier/frontier.h"
+#include "types/frontier/frontier_set.h"
 
 namespace {
 

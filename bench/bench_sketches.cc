@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/count_min.h"
-#include "types/simhash.h"
-#include "types/top_k.h"
+#include "types/sketches/count_min.h"
+#include "types/sketches/simhash.h"
+#include "types/sketches/top_k.h"
 
 namespace {
 

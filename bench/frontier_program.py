@@ -47,11 +47,11 @@ def shape(scenario, urls):
     return hosts, urls / hosts
 
 
-def generate(program, folder, hosts, mean, variance):
+def generate(program, folder, hosts, mean, variance, more=()):
     """A command file; returns its path and how many URLs are in it."""
     path = os.path.join(folder, f"load-{hosts}-{mean:.0f}.txt")
     subprocess.run([program, "frontier", "generate", "--hosts", str(hosts),
-                    "--urls-mean", str(mean), "--urls-variance", str(variance), "-o", path], check=True,
+                    "--urls-mean", str(mean), "--urls-variance", str(variance), *more, "-o", path], check=True,
                    timeout=LIMIT_SECONDS)
     with open(path, encoding="ascii") as file:
         return path, int(file.readline().split()[1])
@@ -114,7 +114,8 @@ def measure(program, times, sizes, port_sizes):
             found[scenario] = (mine, theirs)
         mine, theirs = [], []
         for mean in (10, 20, 30, 40, 50):
-            path, urls = generate(program, folder, 10, mean, 5)
+            path, urls = generate(program, folder, 10, mean, 5,
+                                  ("--urls", str(10 * mean + 14)))
             mine.append(Point(urls, *clock(ours(program, path), times)))
             theirs.append(Point(urls, *clock([lists, path], times)))
             same_output(path)

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "types/afc.h"
-#include "types/save.h"
+#include "types/counters/afc.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

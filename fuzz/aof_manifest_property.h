@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "journal/aof_manifest.h"
+#include "storage/aof_manifest.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 // Empty if all is well, otherwise what went wrong.
 inline std::string CheckAofManifest(std::string_view bytes) {
@@ -36,4 +36,4 @@ inline std::string CheckAofManifest(std::string_view bytes) {
   return again.value().files == manifest.value().files ? "" : "it does not read back";
 }
 
-}  // namespace sava::journal
+}  // namespace sava::storage

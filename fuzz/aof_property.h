@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/aof_reader.h"
+#include "storage/aof_reader.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 struct ReadCommand {
   std::vector<std::string_view> words;
@@ -60,4 +60,4 @@ inline std::string CheckAof(std::string_view bytes) {
   return again == commands ? "" : "what is good reads differently";
 }
 
-}  // namespace sava::journal
+}  // namespace sava::storage

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "../tests/unit/crash_recorder.h"
-#include "journal/aof_ring.h"
+#include "storage/aof_ring.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 // Empty if all is well, otherwise what went wrong.
 inline std::string CheckAofRing(std::string_view bytes) {
@@ -37,4 +37,4 @@ inline std::string CheckAofRing(std::string_view bytes) {
   return "";
 }
 
-}  // namespace sava::journal
+}  // namespace sava::storage

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/config.h"
+#include "config/config.h"
 
-namespace sava::server {
+namespace sava::config {
 
 inline std::vector<std::pair<std::string, std::string>> AllValues(const Config& config) {
   const std::string_view everything[] = {"*"};
@@ -57,4 +57,4 @@ inline std::string CheckConfigText(std::string_view text) {
   return {};
 }
 
-}  // namespace sava::server
+}  // namespace sava::config

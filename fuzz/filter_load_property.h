@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "types/bloom.h"
-#include "types/cuckoo.h"
-#include "types/save.h"
+#include "types/filters/bloom.h"
+#include "types/filters/cuckoo.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "types/frontier.h"
-#include "types/save.h"
+#include "types/frontier/frontier.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

@@ -8,25 +8,27 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "http/json.h"
 #include "http/routes.h"
 #include "protocol/http_parser.h"
+#include "protocol/reply_value.h"
 
 namespace sava::fuzz {
 
 // Answers every command, and now and then asks to wait.
 class AnyExecutor final : public commands::Executor {
  public:
-  bool Run(commands::Args args, std::string_view* reply) override {
+  bool Run(commands::Args args, int resp, std::string_view* reply) override {
     static constexpr std::string_view kReplies[] = {":1\r\n",
                                                     "+afc\r\n",
-                                                    "*2\r\n$1\r\na\r\n:3\r\n",
+                                                    "*1\r\n*2\r\n$1\r\na\r\n:3\r\n",
                                                     "-WRONGTYPE x\r\n",
                                                     "-RATELIMITED retry_after_ms=1500\r\n",
                                                     "*5\r\n:0\r\n:1\r\n:0\r\n:10\r\n:2000\r\n"};
-    if (args.empty() || args[0].empty()) abort();
+    if (args.empty() || args[0].empty() || resp != 3) abort();
     ++calls_;
     if (calls_ % 3 == 0) return false;
     *reply = kReplies[calls_ % std::size(kReplies)];
@@ -98,17 +100,39 @@ inline HttpParsed HttpInPieces(std::string_view bytes, size_t piece, bool answer
   return result;
 }
 
+// An object's members are the same when they are written and read again.
 inline void CheckJson(std::string_view text) {
+  using http::JsonKind;
+  using Members = std::vector<std::pair<std::string, std::string>>;
+  const auto read = [](http::JsonReader* reader, std::string_view of, Members* members) {
+    return reader->Object([&](const http::JsonMember& member) {
+      const char* const data = member.value.data();
+      if (member.in_text &&
+          (data < of.data() || data + member.value.size() > of.data() + of.size())) {
+        abort();
+      }
+      if (member.kind == JsonKind::kOther && !member.value.empty()) abort();
+      if (member.kind == JsonKind::kString) members->emplace_back(member.name, member.value);
+      return true;
+    });
+  };
   http::JsonReader reader(text);
-  std::string scratch;
-  std::string_view value;
-  if (!reader.String(&scratch, &value)) return;
-  std::string written;
-  http::AppendJson(&written, value);
+  Members members;
+  if (!read(&reader, text, &members)) {
+    if (reader.error().empty() || reader.position() > text.size()) abort();
+    return;
+  }
+  std::string written = "{";
+  for (const auto& [name, value] : members) {
+    if (written.size() > 1) written.push_back(',');
+    http::AppendJson(&written, name);
+    written.push_back(':');
+    http::AppendJson(&written, value);
+  }
+  written.push_back('}');
   http::JsonReader again(written);
-  std::string second_scratch;
-  std::string_view second;
-  if (!again.String(&second_scratch, &second) || second != value || !again.AtEnd()) abort();
+  Members second;
+  if (!read(&again, written, &second) || second != members || !again.AtEnd()) abort();
 }
 
 inline void CheckHttp(std::string_view bytes) {
@@ -118,8 +142,9 @@ inline void CheckHttp(std::string_view bytes) {
     abort();
   }
   CheckJson(bytes);
-  http::JsonReader reader(bytes);
-  if (!reader.Skip() && reader.error().empty()) abort();
+  CheckJson(std::string("{\"a\":").append(bytes).append("}"));
+  protocol::ParsedReply reply;
+  if (!reply.Parse(bytes) && !reply.root().is_null()) abort();
 }
 
 }  // namespace sava::fuzz

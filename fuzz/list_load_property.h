@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "types/list.h"
-#include "types/save.h"
+#include "types/collections/list.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

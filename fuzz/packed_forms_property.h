@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "types/packed_forms.h"
+#include "types/collections/packed_forms.h"
 
 namespace sava::types {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "types/rate_limit.h"
+#include "types/counters/rate_limit.h"
 
 namespace sava::types {
 

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "journal/rdb_reader.h"
-#include "journal/rdb_writer.h"
-#include "types/save.h"
-#include "types/type_registry.h"
+#include "storage/rdb_reader.h"
+#include "storage/rdb_writer.h"
+#include "types/value/save.h"
+#include "types/value/type_registry.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 struct RecordedKey {
   uint64_t db = 0;
@@ -49,11 +49,11 @@ class RecordingSink final : public RdbSink {
     sizes.emplace_back(keys_hint, expiring);
     return {};
   }
-  base::Status String(const RdbKey& key, std::string_view value) override {
+  base::Status String(const snapshot::CutKey& key, std::string_view value) override {
     Keep(key, "string", std::string(value));
     return {};
   }
-  base::Status Object(const RdbKey& key, std::unique_ptr<types::Object> value) override {
+  base::Status Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) override {
     std::string saved;
     {
       types::Writer out(&saved);
@@ -77,7 +77,7 @@ class RecordingSink final : public RdbSink {
     foreign.emplace_back(module);
     return {};
   }
-  base::Status ForeignValue(const RdbKey& key, std::string_view module) override {
+  base::Status ForeignValue(const snapshot::CutKey& key, std::string_view module) override {
     if (!skips) return base::Error{"a value of an unknown module"};
     foreign.emplace_back(std::string(key.key) + " " + std::string(module));
     return {};
@@ -98,7 +98,7 @@ class RecordingSink final : public RdbSink {
   size_t bytes = 0;  // of all strings together
 
  private:
-  void Keep(const RdbKey& key, std::string_view type, std::string value) {
+  void Keep(const snapshot::CutKey& key, std::string_view type, std::string value) {
     if (type == "string") bytes += value.size();
     bytes += key.key.size();
     keys.push_back({db_, std::string(key.key), key.expire_at_ms, key.idle_seconds, key.frequency,
@@ -121,7 +121,7 @@ inline std::string WriteRecorded(const RecordingSink& recorded, const RdbWriter:
   for (const RecordedKey& at : recorded.keys) {
     if (at.db != db) out.SelectDb(at.db, 1, 0);
     db = at.db;
-    const RdbKey key{at.key, at.expire_at_ms, at.idle_seconds, at.frequency};
+    const snapshot::CutKey key{at.key, at.expire_at_ms, at.idle_seconds, at.frequency};
     if (at.type == "string") {
       out.String(key, at.value);
     } else {
@@ -160,4 +160,4 @@ inline std::string CheckRdb(std::string_view bytes) {
   return "";
 }
 
-}  // namespace sava::journal
+}  // namespace sava::storage

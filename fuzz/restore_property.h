@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

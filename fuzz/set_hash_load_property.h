@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "types/hash.h"
-#include "types/save.h"
-#include "types/set.h"
+#include "types/collections/hash.h"
+#include "types/collections/set.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "types/count_min.h"
-#include "types/save.h"
-#include "types/simhash.h"
-#include "types/top_k.h"
+#include "types/sketches/count_min.h"
+#include "types/sketches/simhash.h"
+#include "types/sketches/top_k.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

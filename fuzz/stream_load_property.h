@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "types/save.h"
-#include "types/stream.h"
+#include "types/collections/stream.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

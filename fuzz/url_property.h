@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "types/url.h"
+#include "types/frontier/url.h"
 
 namespace sava::types {
 

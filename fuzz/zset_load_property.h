@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "types/save.h"
-#include "types/sorted_set.h"
+#include "types/collections/sorted_set.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 

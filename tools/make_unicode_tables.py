@@ -4,7 +4,7 @@
     python3 tools/make_unicode_tables.py > src/base/unicode_tables.h
 
 The version of Unicode is that of the Python that runs this; it is named in the file, because
-fingerprints of texts depend on it (docs/types/simhash.md).
+fingerprints of texts depend on it (docs/types/sketches/simhash.md).
 """
 
 import sys

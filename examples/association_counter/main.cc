@@ -14,7 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace {
 

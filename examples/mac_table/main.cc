@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "types/bloom.h"
+#include "types/filters/bloom.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 #include "cli/check_repair.h"
 #include "cli/data_files.h"
 #include "cli/suggest.h"
-#include "journal/aof_reader.h"
-#include "journal/file_system.h"
+#include "storage/aof_reader.h"
+#include "storage/file_system.h"
 
 namespace sava::cli {
 
@@ -66,7 +66,7 @@ class Check {
     const auto found = FindData(path_);
     if (!found) return Complain(found.error());
     const DataFiles& data = found.value();
-    std::shared_ptr<journal::DataLock> lock;
+    std::shared_ptr<storage::DataLock> lock;
     if (options_.repair) {
       const auto taken = KeepServersOff(data);
       if (!taken) return Complain(fmt::format("{}: not repaired: {}", path_, taken.error()));
@@ -97,7 +97,7 @@ class Check {
   void Ring(const DataFiles& data) {
     const auto found = RestoreLog(data, options_.repair);
     if (!found) return Bad(found.error());
-    const journal::AofRestored& restored = found.value();
+    const storage::AofRestored& restored = found.value();
     // All it had is in the file now, which may be cut off next.
     if (options_.repair) RemoveRing(data);
     if (restored.lacking == 0) return;
@@ -120,8 +120,8 @@ class Check {
   }
 
   // What the later increments tell of a file of the log.
-  static base::Result<journal::AofHindsight> Hindsight(const DataFiles& data, size_t part) {
-    journal::AofHindsight told;
+  static base::Result<storage::AofHindsight> Hindsight(const DataFiles& data, size_t part) {
+    storage::AofHindsight told;
     const size_t bases = data.parts.base() != nullptr ? 1 : 0;
     told.whole = part < bases;  // before anything followed
     if (data.manifest.empty() || part < bases) return told;
@@ -135,7 +135,7 @@ class Check {
   }
 
   void LogFile(const std::string& path, std::span<const std::string> later,
-               const journal::AofHindsight& told) {
+               const storage::AofHindsight& told) {
     CheckedFile file = Read(path, {options_.portable, true});
     if (file.state == CheckedFile::State::kGood && file.size < told.size) {
       file.state = CheckedFile::State::kTruncated;
@@ -195,9 +195,9 @@ class Check {
     }
     bytes_ -= file.size - file.good;
     // As in an increment without records.
-    const uint64_t first_line = journal::AofSyncedLine(0).size();
+    const uint64_t first_line = storage::AofSyncedLine(0).size();
     for (const std::string& name : later) {
-      const auto size = journal::FileSystem::Real().Size(name);
+      const auto size = storage::FileSystem::Real().Size(name);
       if (!size) return Bad(size.error());
       if (size.value() <= first_line) continue;
       CheckedFile left_out;
@@ -217,7 +217,7 @@ class Check {
                     Counted(rest, "byte", "bytes"), rest == 1 ? "follows" : "follow");
     // Empty files add nothing, so what comes before them is still the end.
     const bool at_end = std::ranges::all_of(later, [](const std::string& name) {
-      const auto size = journal::FileSystem::Real().Size(name);
+      const auto size = storage::FileSystem::Real().Size(name);
       return size && size.value() == 0;
     });
     if (!at_end) {

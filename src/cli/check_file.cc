@@ -14,10 +14,10 @@
 #include "cli/progress.h"
 #include "commands/registry.h"
 #include "engine/engine.h"
-#include "journal/aof_reader.h"
-#include "journal/rdb_format.h"
 #include "server/families.h"
-#include "types/type_registry.h"
+#include "storage/aof_reader.h"
+#include "storage/rdb_format.h"
+#include "types/value/type_registry.h"
 
 namespace sava::cli {
 
@@ -30,13 +30,10 @@ constexpr size_t kKeptMapped = 8 << 20;
 class LogSummary {
  public:
   LogSummary(bool portable, uint64_t base) : portable_(portable), base_(base) {
-    for (const auto family : commands::AllFamilies()) table_.Add(family);
-    table_.Add(engine::TransactionCommands());
-    table_.Add(engine::PubSubCommands());
-    for (const auto family : server::ServerFamilies()) table_.Add(family);
+    for (const auto family : server::AllFamilies()) table_.Add(family);
   }
 
-  void Add(const journal::AofCommand& command) {
+  void Add(const storage::AofCommand& command) {
     if (command.in_transaction && command.last) ++transactions_;
     Note(&names_, base::ToLower(command.words[0]), command);
     if (!portable_) return;
@@ -44,7 +41,7 @@ class LogSummary {
     if (!foreign.empty()) Note(&foreign_, std::move(foreign), command);
   }
 
-  void Tell(const journal::AofEnd& end, CheckedFile* file) const {
+  void Tell(const storage::AofEnd& end, CheckedFile* file) const {
     file->text += fmt::format("  commands     {}", end.commands);
     if (transactions_ != 0) {
       file->text += fmt::format(", with {}", Counted(transactions_, "transaction", "transactions"));
@@ -71,7 +68,7 @@ class LogSummary {
   };
   using Names = std::map<std::string, Seen>;
 
-  void Note(Names* names, std::string name, const journal::AofCommand& command) const {
+  void Note(Names* names, std::string name, const storage::AofCommand& command) const {
     Seen& seen = (*names)[std::move(name)];
     if (seen.times++ == 0) seen.first = base_ + command.offset;
   }
@@ -102,13 +99,13 @@ class Checker {
 
   void Run() {
     result_.size = bytes_.size();
-    if (!bytes_.starts_with(journal::kRdbMagic) && LooksLikeLog(path_, bytes_)) {
+    if (!bytes_.starts_with(storage::kRdbMagic) && LooksLikeLog(path_, bytes_)) {
       result_.text =
           fmt::format("{}: append-only file, {}\n", path_, Counted(bytes_.size(), "byte", "bytes"));
       return Commands(0);
     }
     RdbSummary summary(options_.portable, [this](uint64_t bytes) { Progress(bytes); });
-    const journal::RdbEnd end = journal::ReadRdb(bytes_, types::AllTypes(), summary);
+    const storage::RdbEnd end = storage::ReadRdb(bytes_, types::AllTypes(), summary);
     if (end.error) {
       return Fail(CheckedFile::State::kDamaged, end.error->offset, end.error->text);
     }
@@ -137,17 +134,17 @@ class Checker {
  private:
   void Commands(uint64_t base) {
     LogSummary summary(options_.portable, base);
-    const journal::AofEnd end = journal::ReadAof(
+    const storage::AofEnd end = storage::ReadAof(
         bytes_.substr(base),
-        [&summary](const journal::AofCommand& command) {
+        [&summary](const storage::AofCommand& command) {
           summary.Add(command);
           return base::Status();
         },
         [this, base](uint64_t bytes) { Progress(base + bytes); });
     summary.Tell(end, &result_);
     result_.good = base + end.good;
-    if (end.kind == journal::AofEnd::Kind::kWhole) return;
-    Fail(end.kind == journal::AofEnd::Kind::kTruncated ? CheckedFile::State::kTruncated
+    if (end.kind == storage::AofEnd::Kind::kWhole) return;
+    Fail(end.kind == storage::AofEnd::Kind::kTruncated ? CheckedFile::State::kTruncated
                                                        : CheckedFile::State::kCorrupt,
          base + end.offset, end.text);
   }

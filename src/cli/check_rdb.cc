@@ -38,12 +38,12 @@ base::Status RdbSummary::SelectDb(uint64_t db) {
 
 base::Status RdbSummary::Resize(uint64_t /*keys*/, uint64_t /*expiring*/) { return {}; }
 
-base::Status RdbSummary::String(const journal::RdbKey& key, std::string_view /*value*/) {
+base::Status RdbSummary::String(const snapshot::CutKey& key, std::string_view /*value*/) {
   Count(key, "string");
   return {};
 }
 
-base::Status RdbSummary::Object(const journal::RdbKey& key, std::unique_ptr<types::Object> value) {
+base::Status RdbSummary::Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) {
   Count(key, value->type().name);
   if (!IsPortable(*value)) {
     KeyObstacle(key, value->next_deadline() < 0 ? value->type().name : "hash with times of fields");
@@ -67,7 +67,7 @@ base::Status RdbSummary::ForeignAux(std::string_view module) {
   return {};
 }
 
-base::Status RdbSummary::ForeignValue(const journal::RdbKey& key, std::string_view module) {
+base::Status RdbSummary::ForeignValue(const snapshot::CutKey& key, std::string_view module) {
   const std::string type = fmt::format("module {}", module);
   ++foreign_[std::string(module)];
   Count(key, type);
@@ -75,7 +75,7 @@ base::Status RdbSummary::ForeignValue(const journal::RdbKey& key, std::string_vi
   return {};
 }
 
-void RdbSummary::Count(const journal::RdbKey& key, std::string_view type) {
+void RdbSummary::Count(const snapshot::CutKey& key, std::string_view type) {
   Database& database = databases_[db_];
   ++database.keys;
   if (key.expire_at_ms != -1) ++database.expiring;
@@ -91,7 +91,7 @@ void RdbSummary::Obstacle(std::string text) {
   if (portable_) obstacles_.push_back(std::move(text));
 }
 
-void RdbSummary::KeyObstacle(const journal::RdbKey& key, std::string_view type) {
+void RdbSummary::KeyObstacle(const snapshot::CutKey& key, std::string_view type) {
   if (portable_) Obstacle(fmt::format("database {} {} {}", db_, base::Quoted(key.key), type));
 }
 
@@ -109,7 +109,7 @@ std::string RdbSummary::Creator() const {
   return text;
 }
 
-std::string RdbSummary::Text(const journal::RdbEnd& end) const {
+std::string RdbSummary::Text(const storage::RdbEnd& end) const {
   std::string text = fmt::format("  written by   {}\n", Creator());
   for (const auto& [number, database] : databases_) {
     text += fmt::format("  database {:<3} {}, {} expiring\n", number,

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "journal/rdb_reader.h"
+#include "storage/rdb_reader.h"
 
 namespace sava::cli {
 
-class RdbSummary final : public journal::RdbSink {
+class RdbSummary final : public storage::RdbSink {
  public:
   // With `portable` it notes what a stock Redis 7.0 refuses.
   RdbSummary(bool portable, std::function<void(uint64_t)> progress);
@@ -22,16 +22,16 @@ class RdbSummary final : public journal::RdbSink {
   base::Status Aux(std::string_view name, std::string_view value) override;
   base::Status SelectDb(uint64_t db) override;
   base::Status Resize(uint64_t keys, uint64_t expiring) override;
-  base::Status String(const journal::RdbKey& key, std::string_view value) override;
-  base::Status Object(const journal::RdbKey& key, std::unique_ptr<types::Object> value) override;
+  base::Status String(const snapshot::CutKey& key, std::string_view value) override;
+  base::Status Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) override;
   base::Status Function(std::string_view code) override;
   base::Status Dictionary() override;
   base::Status ForeignAux(std::string_view module) override;
-  base::Status ForeignValue(const journal::RdbKey& key, std::string_view module) override;
+  base::Status ForeignValue(const snapshot::CutKey& key, std::string_view module) override;
   void Progress(uint64_t bytes) override { progress_(bytes); }
 
   // Lines for people, below the one that names the file.
-  std::string Text(const journal::RdbEnd& end) const;
+  std::string Text(const storage::RdbEnd& end) const;
   int version() const { return version_; }
   // Modules whose data was passed over, and how often.
   const std::map<std::string, uint64_t>& foreign() const { return foreign_; }
@@ -43,9 +43,9 @@ class RdbSummary final : public journal::RdbSink {
     uint64_t expiring = 0;
   };
 
-  void Count(const journal::RdbKey& key, std::string_view type);
+  void Count(const snapshot::CutKey& key, std::string_view type);
   void Obstacle(std::string text);
-  void KeyObstacle(const journal::RdbKey& key, std::string_view type);
+  void KeyObstacle(const snapshot::CutKey& key, std::string_view type);
   std::string Creator() const;
 
   const bool portable_;

@@ -4,13 +4,13 @@
 
 #include <filesystem>
 
-#include "journal/file_system.h"
+#include "storage/file_system.h"
 
 namespace sava::cli {
 
 namespace {
 
-using journal::FileSystem;
+using storage::FileSystem;
 
 // A copy under a name that was free, on the disk.
 base::Result<std::string> Copy(const std::string& path) {
@@ -25,7 +25,7 @@ base::Result<std::string> Copy(const std::string& path) {
   if (error) return base::Error{fmt::format("copying {} to {}: {}", path, copy, error.message())};
   auto file = files.Open(copy, FileSystem::Mode::kAppend);
   base::Status status = file ? (*file)->Sync() : base::Error{file.error()};
-  if (status) status = files.SyncDirectory(journal::DirectoryOf(path));
+  if (status) status = files.SyncDirectory(storage::DirectoryOf(path));
   if (!status) return base::Error{status.error()};
   return copy;
 }

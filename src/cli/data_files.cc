@@ -8,16 +8,16 @@
 #include <filesystem>
 
 #include "base/mapped_file.h"
-#include "journal/aof_manifest.h"
-#include "journal/file_system.h"
-#include "journal/rdb_format.h"
+#include "storage/aof_manifest.h"
+#include "storage/file_system.h"
+#include "storage/rdb_format.h"
 
 namespace sava::cli {
 
 namespace {
 
-using journal::FileSystem;
-using journal::PathIn;
+using storage::FileSystem;
+using storage::PathIn;
 using Paths = std::vector<std::string>;
 
 constexpr std::string_view kManifestEnding = ".manifest";
@@ -56,14 +56,14 @@ base::Result<std::string> OneOf(const Paths& paths, const std::string& usual,
 }
 
 base::Status ReadManifest(const std::string& path, DataFiles* data) {
-  const auto manifest = journal::AofManifest::Read(FileSystem::Real(), path);
+  const auto manifest = storage::AofManifest::Read(FileSystem::Real(), path);
   if (!manifest) return base::Error{manifest.error()};
   data->manifest = path;
-  const std::string directory = journal::DirectoryOf(path);
-  if (const journal::AofFile* base = manifest.value().base()) {
+  const std::string directory = storage::DirectoryOf(path);
+  if (const storage::AofFile* base = manifest.value().base()) {
     data->log.push_back(PathIn(directory, base->name));
   }
-  for (const journal::AofFile& file : manifest.value().increments()) {
+  for (const storage::AofFile& file : manifest.value().increments()) {
     data->log.push_back(PathIn(directory, file.name));
   }
   data->parts = manifest.value();
@@ -85,8 +85,8 @@ base::Result<std::string> FindManifest(const std::string& path) {
     if (!directory || directory.value().empty()) return directory;
     manifests = FilesIn(directory.value(), kManifestEnding);
   }
-  const std::string directory = journal::DirectoryOf(manifests[0]);
-  return OneOf(manifests, PathIn(directory, journal::AofManifestName(kLogName)), "manifest");
+  const std::string directory = storage::DirectoryOf(manifests[0]);
+  return OneOf(manifests, PathIn(directory, storage::AofManifestName(kLogName)), "manifest");
 }
 
 base::Result<DataFiles> FindInDirectory(const std::string& path) {
@@ -132,8 +132,8 @@ struct LockOf {
   std::string place;
 
   // The holder, if it is for this file: another log of that name may be in the same directory.
-  std::optional<journal::DataLock::Holder> Holder() const {
-    auto holder = journal::DataLock::HolderOf(path);
+  std::optional<storage::DataLock::Holder> Holder() const {
+    auto holder = storage::DataLock::HolderOf(path);
     if (holder && !place.empty() && !holder->place.empty() && holder->place != place) return {};
     return holder;
   }
@@ -156,9 +156,9 @@ LockOf FindLock(const std::string& file) {
   const std::filesystem::path full = std::filesystem::weakly_canonical(file, error);
   const std::string name = full.filename().string();
   const std::string_view log = NameOfLog(name);
-  if (log.empty()) return {journal::DataLockName(full.string()), {}};
+  if (log.empty()) return {storage::DataLockName(full.string()), {}};
   const std::filesystem::path place = full.parent_path();
-  return {(place.parent_path() / journal::DataLockName(log)).string(), place.string()};
+  return {(place.parent_path() / storage::DataLockName(log)).string(), place.string()};
 }
 
 // Of the dump and of the log.
@@ -185,13 +185,13 @@ std::optional<int64_t> ServerOn(const DataFiles& data) {
   return std::nullopt;
 }
 
-base::Result<std::shared_ptr<journal::DataLock>> KeepServersOff(const DataFiles& data) {
+base::Result<std::shared_ptr<storage::DataLock>> KeepServersOff(const DataFiles& data) {
   if (const auto pid = ServerOn(data)) return base::Error{Running(*pid)};
-  if (!data.has_log()) return std::shared_ptr<journal::DataLock>();
+  if (!data.has_log()) return std::shared_ptr<storage::DataLock>();
   const LockOf lock = LocksOf(data).back();
   // Held all the same: for another log.
-  if (journal::DataLock::HolderOf(lock.path)) return std::shared_ptr<journal::DataLock>();
-  return journal::DataLock::Take(lock.path, lock.place);
+  if (storage::DataLock::HolderOf(lock.path)) return std::shared_ptr<storage::DataLock>();
+  return storage::DataLock::Take(lock.path, lock.place);
 }
 
 bool LooksLikeLog(std::string_view path, std::string_view beginning) {
@@ -216,17 +216,17 @@ base::Result<DataFiles> FindData(const std::string& path) {
   return data;
 }
 
-base::Result<journal::AofRestored> RestoreLog(const DataFiles& data, bool write) {
-  if (!data.manifest.ends_with(kManifestEnding)) return journal::AofRestored();
-  return journal::RestoreFromRing(FileSystem::Real(), journal::DirectoryOf(data.manifest),
+base::Result<storage::AofRestored> RestoreLog(const DataFiles& data, bool write) {
+  if (!data.manifest.ends_with(kManifestEnding)) return storage::AofRestored();
+  return storage::RestoreFromRing(FileSystem::Real(), storage::DirectoryOf(data.manifest),
                                   LogName(data), data.parts, write);
 }
 
 void RemoveRing(const DataFiles& data) {
   if (!data.manifest.ends_with(kManifestEnding)) return;
   FileSystem& files = FileSystem::Real();
-  const std::string directory = journal::DirectoryOf(data.manifest);
-  const std::string path = PathIn(directory, journal::AofRingName(LogName(data)));
+  const std::string directory = storage::DirectoryOf(data.manifest);
+  const std::string path = PathIn(directory, storage::AofRingName(LogName(data)));
   if (!files.Exists(path)) return;
   (void)files.Remove(path);
   (void)files.SyncDirectory(directory);

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "journal/aof_manifest.h"
-#include "journal/aof_ring.h"
-#include "journal/data_lock.h"
+#include "storage/aof_manifest.h"
+#include "storage/aof_ring.h"
+#include "storage/data_lock.h"
 
 namespace sava::cli {
 
@@ -21,7 +21,7 @@ struct DataFiles {
   std::string manifest;          // of the log; empty: the log is a single file, or there is none
   std::vector<std::string> log;  // its files in the order in which they are loaded
   bool directory = false;        // the path is one
-  journal::AofManifest parts;    // what the manifest says
+  storage::AofManifest parts;    // what the manifest says
 
   bool has_log() const { return !manifest.empty() || !log.empty(); }
 };
@@ -30,14 +30,14 @@ struct DataFiles {
 base::Result<DataFiles> FindData(const std::string& path);
 
 // Whether the log lacks what its ring has, as after a power failure; it gets it when `write`.
-base::Result<journal::AofRestored> RestoreLog(const DataFiles& data, bool write);
+base::Result<storage::AofRestored> RestoreLog(const DataFiles& data, bool write);
 void RemoveRing(const DataFiles& data);
 
 // The process that holds the lock of one of the files, i.e. a server that writes them; 0: one that
 // does not tell its number.
 std::optional<int64_t> ServerOn(const DataFiles& data);
 // Keeps servers away from the log as long as the result is kept; an error when one has it.
-base::Result<std::shared_ptr<journal::DataLock>> KeepServersOff(const DataFiles& data);
+base::Result<std::shared_ptr<storage::DataLock>> KeepServersOff(const DataFiles& data);
 // "a server (process 12) is running on these files".
 std::string Running(int64_t pid);
 

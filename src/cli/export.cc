@@ -22,19 +22,19 @@
 #include "cli/progress.h"
 #include "cli/suggest.h"
 #include "engine/engine.h"
-#include "engine/loader.h"
-#include "journal/file_system.h"
-#include "journal/rdb_writer.h"
+#include "persistence/loader.h"
 #include "server/families.h"
-#include "types/member_dictionary.h"
+#include "storage/file_system.h"
+#include "storage/rdb_writer.h"
+#include "types/counters/member_dictionary.h"
 
 namespace sava::cli {
 
 namespace {
 
-using journal::FileSystem;
 using keyspace::Entry;
 using keyspace::Keyspace;
+using storage::FileSystem;
 
 constexpr std::string_view kHelp = R"(Usage: sava export [--portable] [--force] [--from PATH] FILE
 
@@ -81,10 +81,7 @@ struct Options {
 class Dataset {
  public:
   Dataset() {
-    for (const auto family : commands::AllFamilies()) table_.Add(family);
-    table_.Add(engine::TransactionCommands());
-    table_.Add(engine::PubSubCommands());
-    for (const auto family : server::ServerFamilies()) table_.Add(family);
+    for (const auto family : server::AllFamilies()) table_.Add(family);
     settings_.databases = kDatabases;
     engine_ = std::make_unique<engine::Engine>(engine::Engine::Options{}, &settings_, &table_);
   }
@@ -105,17 +102,17 @@ class Dataset {
 
  private:
   base::Status LoadFile(const std::string& path, bool truncated_ok) {
-    engine::LoadProgress progress;
-    engine::LoadOptions options;
+    persistence::LoadProgress progress;
+    persistence::LoadOptions options;
     options.progress = &progress;
     options.warn = [](const std::string& text) { Complain("warning: " + text); };
     const std::jthread shower([&](const std::stop_token& stop) { Show(path, progress, stop); });
     uint64_t good = 0;
     // This reads an RDB file too, and the commands that may follow one.
-    return engine::Loader(engine_.get(), options).LoadAof(path, truncated_ok, &good);
+    return persistence::Loader(engine_.get(), options).LoadAof(path, truncated_ok, &good);
   }
 
-  static void Show(const std::string& path, const engine::LoadProgress& progress,
+  static void Show(const std::string& path, const persistence::LoadProgress& progress,
                    const std::stop_token& stop) {
     std::optional<ProgressLine> line;
     while (!stop.stop_requested()) {
@@ -128,7 +125,7 @@ class Dataset {
     }
   }
 
-  engine::Settings settings_;
+  config::Settings settings_;
   commands::CommandTable table_;
   std::unique_ptr<engine::Engine> engine_;
 };
@@ -146,7 +143,7 @@ class Exporter {
     if (!opened) return base::Error{opened.error()};
     base::Status status;
     {
-      journal::RdbWriter out(
+      storage::RdbWriter out(
           [&](std::string_view bytes) {
             if (status) status = (*opened)->Append(bytes);
           },
@@ -163,7 +160,7 @@ class Exporter {
       static_cast<void>(files.Remove(temporary));
       return status;
     }
-    return files.SyncDirectory(journal::DirectoryOf(options_.file));
+    return files.SyncDirectory(storage::DirectoryOf(options_.file));
   }
 
   void Tell(const DataFiles& data) const {
@@ -202,7 +199,7 @@ class Exporter {
     }
   }
 
-  void Write(journal::RdbWriter& out, const base::Status& status) {
+  void Write(storage::RdbWriter& out, const base::Status& status) {
     const int databases = dataset_.keyspace().databases();
     std::map<int, Counts> counts;
     uint64_t total = 0;
@@ -214,7 +211,7 @@ class Exporter {
       });
     }
     ProgressLine line(fmt::format("{} keys written", total), total, kManyKeys);
-    journal::RdbWriter::Origin origin;
+    storage::RdbWriter::Origin origin;
     origin.redis_version = base::kRedisVersion;
     origin.ctime_s = now_ms_ / 1000;
     origin.used_memory = dataset_.used_memory();
@@ -237,8 +234,8 @@ class Exporter {
     out.End();
   }
 
-  void WriteEntry(journal::RdbWriter& out, const Entry& entry) {
-    journal::RdbKey key;
+  void WriteEntry(storage::RdbWriter& out, const Entry& entry) {
+    snapshot::CutKey key;
     key.key = entry.key();
     key.expire_at_ms = entry.expire_at();
     if (entry.kind() == keyspace::Kind::kObject) {
@@ -252,7 +249,7 @@ class Exporter {
   }
 
   // False when it was left out.
-  bool WriteObject(journal::RdbWriter& out, const journal::RdbKey& key,
+  bool WriteObject(storage::RdbWriter& out, const snapshot::CutKey& key,
                    const types::Object& value) {
     const types::TypeInfo& type = value.type();
     if (!options_.portable || IsPortable(value)) {

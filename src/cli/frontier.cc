@@ -1,6 +1,7 @@
 #include "cli/frontier.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -13,25 +14,28 @@
 #include "cli/frontier_locality.h"
 #include "cli/frontier_run.h"
 #include "cli/suggest.h"
+#include "server/idna.h"
 
 namespace sava::cli {
 
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(Usage: sava frontier run FILE [-b | --best] [-l] [--norm ufmg|rfc3986]
-       sava frontier generate [--hosts N] [--urls-mean X] [--urls-variance X]
+    R"(Usage: sava frontier run FILE [-b | --best] [-l] [--norm ufmg|rfc3986] [-o FILE]
+       sava frontier generate [--hosts N] [--urls N] [--urls-mean X] [--urls-variance X]
                               [--depth-mean X] [--depth-variance X] [--seed N] [-o FILE]
        sava frontier locality LOG -o DIR [--structures N]
 
 A crawler's URL scheduler, without a server.
 
-run        executes a file of commands; x.txt writes x-out.txt beside it
+run        executes a file of commands; x.txt writes x-out.txt beside it. Without FILE, or with -,
+           the commands come from standard input and the output is saida-out.txt
   -b           breadth-first: one URL of each host in turn (else: all of a host, then the next)
   --best       best-first: always from the host with most URLs
   -l           write every access to memory to x-access.log
   --norm HOW   how URLs are normalised: ufmg (the default: only http, no www., no trailing slash,
                no images and the like) or rfc3986
+  -o FILE      where to write, instead (-: standard output)
 
   The commands, one a line:
     ADD_URLS n            add the URLs of the next n lines
@@ -46,7 +50,8 @@ run        executes a file of commands; x.txt writes x-out.txt beside it
 
 generate   makes up such a file: ADD_URLS, LISTA_HOSTS, ESCALONA_TUDO, LIMPA_TUDO
   --hosts N            how many hosts (10)
-  --urls-mean X        URLs per host: mean (10) ...
+  --urls N             exactly so many URLs in all, at least one a host
+  --urls-mean X        URLs per host: mean (10; with --urls: N by hosts) ...
   --urls-variance X    ... and variance (5)
   --depth-mean X       depth of a URL: mean (5) ...
   --depth-variance X   ... and variance (5)
@@ -148,25 +153,29 @@ int Run(const std::vector<std::string>& words) {
        {"--best", [&] { best = true; }, nullptr},
        {"-l", [&] { options.log = true; }, nullptr},
        {"--norm", nullptr,
-        [&](const std::string& text) { return types::ParseUrlNorm(text, &options.norm); }}},
+        [&](const std::string& text) { return types::ParseUrlNorm(text, &options.norm); }},
+       Path("-o", &options.output)},
       &files);
   if (problem) return Fail(*problem);
-  if (files.size() != 1) return Fail("run needs one file of commands");
+  if (files.size() > 1) return Fail("run takes one file of commands");
+  if (files.empty() && isatty(STDIN_FILENO) != 0) return Fail("run needs a file of commands");
   if (breadth && best) return Fail("either -b or --best");
   if (breadth) options.strategy = types::Frontier::Strategy::kBreadth;
   if (best) options.strategy = types::Frontier::Strategy::kBest;
-  options.path = files[0];
+  if (!files.empty()) options.path = files[0];
   return Finish(RunFrontierScript(options));
 }
 
 int Generate(const std::vector<std::string>& words) {
   GenerateOptions options;
+  double mean = -1;  // none given
   constexpr double kMostVariance = 1e18;
   std::vector<std::string> left;
   const auto problem =
       TakeOptions(words,
                   {Number("--hosts", &options.hosts, 1, kMaxGeneratedHosts),
-                   Real("--urls-mean", &options.urls_mean, kMaxGeneratedUrls),
+                   Number("--urls", &options.urls, 1, static_cast<uint64_t>(kMaxGeneratedUrls)),
+                   Real("--urls-mean", &mean, kMaxGeneratedUrls),
                    Real("--urls-variance", &options.urls_variance, kMostVariance),
                    Real("--depth-mean", &options.depth_mean, kMaxGeneratedDepth),
                    Real("--depth-variance", &options.depth_variance, kMostVariance),
@@ -174,6 +183,15 @@ int Generate(const std::vector<std::string>& words) {
                   &left);
   if (problem) return Fail(*problem);
   if (!left.empty()) return Fail(fmt::format("generate does not know what '{}' is", left[0]));
+  if (options.urls > 0 && options.urls < options.hosts) {
+    return Fail(
+        fmt::format("--urls: {} hosts need at least {} URLs", options.hosts, options.hosts));
+  }
+  if (mean >= 0) {
+    options.urls_mean = mean;
+  } else if (options.urls > 0) {
+    options.urls_mean = static_cast<double>(options.urls) / static_cast<double>(options.hosts);
+  }
   if (static_cast<double>(options.hosts) * options.urls_mean > kMaxGeneratedUrls) {
     return Fail(fmt::format("at most {:.0f} URLs", kMaxGeneratedUrls));
   }
@@ -210,7 +228,10 @@ int RunFrontier(const std::vector<std::string>& words) {
       return 0;
     }
   }
-  if (words[0] == "run") return Run(words);
+  if (words[0] == "run") {
+    server::InstallIdna();
+    return Run(words);
+  }
   if (words[0] == "generate") return Generate(words);
   if (words[0] == "locality") return Locality(words);
   const std::string hint = DidYouMean(words[0], {"run", "generate", "locality", "help"});

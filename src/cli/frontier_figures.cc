@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 
 #include "cli/frontier_access_log.h"
@@ -50,6 +51,35 @@ std::string StructureName(uint64_t id) {
 std::string PhaseName(uint64_t phase) {
   if (phase >= kScriptVerbs) return fmt::format("phase {}", phase);
   return std::string(ScriptVerbName(static_cast<ScriptVerb>(phase)));
+}
+
+// ---- insertions ----
+
+std::string InsertionCsv(const std::vector<uint64_t>& lists) {
+  std::string csv = "insertion,list\n";
+  for (size_t i = 0; i < lists.size(); ++i) {
+    fmt::format_to(std::back_inserter(csv), "{},{}\n", i + 1, lists[i]);
+  }
+  return csv;
+}
+
+void AppendInsertionTable(const std::vector<uint64_t>& lists, std::string* page) {
+  constexpr size_t kColumns = 60;
+  if (lists.empty()) return;
+  const std::vector<uint64_t> shown(
+      lists.begin(), lists.begin() + static_cast<std::ptrdiff_t>(std::min(lists.size(), kColumns)));
+  std::vector<uint64_t> rows = shown;
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  *page += "<h2>Insertions</h2>\n<table border=\"1\"><tr><th></th>";
+  for (size_t i = 1; i <= shown.size(); ++i) *page += fmt::format("<th>{}</th>", i);
+  *page += "</tr>\n";
+  for (const uint64_t list : rows) {
+    *page += fmt::format("<tr><th>L{}</th>", list);
+    for (const uint64_t one : shown) *page += one == list ? "<td>X</td>" : "<td></td>";
+    *page += "</tr>\n";
+  }
+  *page += "</table>\n";
 }
 
 // ---- maps ----

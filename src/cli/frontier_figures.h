@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sava::cli {
@@ -14,6 +15,11 @@ namespace sava::cli {
 std::string StructureName(uint64_t id);
 // "ADD_URLS", or "phase 9" for one the document does not have.
 std::string PhaseName(uint64_t phase);
+
+// Into which lists URLs were inserted, one after the other: as lines `insertion,list`, and as the
+// document's table 1, a row for each list, of the first insertions.
+std::string InsertionCsv(const std::vector<uint64_t>& lists);
+void AppendInsertionTable(const std::vector<uint64_t>& lists, std::string* page);
 
 // Where reads and writes fell: a grid of time and address.
 class AccessMap {

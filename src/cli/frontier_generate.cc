@@ -89,13 +89,14 @@ class Generator {
         rng_(options.seed),
         depth_(options.depth_mean, options.depth_variance, kMaxGeneratedDepth) {
     RoundedNormal urls(options.urls_mean, options.urls_variance, kMaxGeneratedUrls);
-    uint64_t most = 0;
     hosts_.resize(options.hosts);
     for (uint64_t i = 0; i < options.hosts; ++i) {
       hosts_[i] = {i, urls.Next(&rng_), 0};
       total_ += hosts_[i].left;
-      most = std::max(most, hosts_[i].left);
     }
+    if (options.urls > 0) Adjust(options.urls);
+    uint64_t most = 0;
+    for (const Host& host : hosts_) most = std::max(most, host.left);
     host_letters_ = LettersFor(options.hosts);
     url_letters_ = LettersFor(most);
   }
@@ -124,6 +125,23 @@ class Generator {
   }
 
  private:
+  // Gives and takes URLs, host by host, until there are `wanted`; every host keeps one.
+  void Adjust(uint64_t wanted) {
+    for (size_t at = 0; total_ != wanted; at = (at + 1) % hosts_.size()) {
+      const uint64_t behind = hosts_.size() - at;  // hosts of this round still to come
+      uint64_t* left = &hosts_[at].left;
+      if (total_ < wanted) {
+        const uint64_t share = (wanted - total_ + behind - 1) / behind;
+        *left += share;
+        total_ += share;
+      } else {
+        const uint64_t share = std::min((total_ - wanted + behind - 1) / behind, *left - 1);
+        *left -= share;
+        total_ -= share;
+      }
+    }
+  }
+
   // The host's name is made again from its number whenever it is needed: it is never stored.
   void MakeName(uint64_t number) {
     base::Rng rng(options_.seed ^ (number + 1) * 0x9e3779b97f4a7c15ULL);

@@ -19,6 +19,7 @@
 #include "cli/frontier_access_log.h"
 #include "cli/frontier_figures.h"
 #include "cli/frontier_files.h"
+#include "cli/frontier_script.h"
 #include "cli/frontier_stack_distance.h"
 #include "cli/progress.h"
 
@@ -79,6 +80,7 @@ class Study {
     bool too_many = false;
     std::unordered_map<uint64_t, uint64_t> used;
     ForEachAccess([&](uint64_t, const Access& access) {
+      NoteInsertion(access);
       if (used.size() < kMostStructures || used.contains(access.id)) {
         ++used[access.id];
       } else {
@@ -125,6 +127,13 @@ class Study {
       }
     }
     ++pass_;
+  }
+
+  // A URL is written when it is added, and never before: the document's table 1.
+  void NoteInsertion(const Access& access) {
+    if (access.phase != static_cast<uint64_t>(ScriptVerb::kAddUrls) || !access.write) return;
+    if (access.id <= kHostItems || access.id > kLateCells) return;
+    if (insertions_.size() < kMostInsertions) insertions_.push_back(access.id - kHostItems);
   }
 
   void Choose(const std::unordered_map<uint64_t, uint64_t>& used) {
@@ -213,11 +222,15 @@ class Study {
         accesses_,
         sampled() ? fmt::format(" Stack distances are estimates from 1 of {} addresses.", mask_ + 1)
                   : "");
+    AppendInsertionTable(insertions_, &page);
     for (const auto& [id, study] : studies_) {
       if (base::Status status = WriteStructure(id, study, &csv, &page); !status) return status;
     }
     page += "</body></html>\n";
     if (base::Status status = WriteFile("summary.csv", csv); !status) return status;
+    if (base::Status status = WriteFile("insertions.csv", InsertionCsv(insertions_)); !status) {
+      return status;
+    }
     return WriteFile("index.html", page);
   }
 
@@ -240,7 +253,7 @@ class Study {
                      "{},{},{},{},{},{},{:.0f},{:.0f},{:.0f},{:.3f},{:.0f}\n", phase,
                      PhaseName(phase), id, StructureName(id), one.reads, one.writes,
                      table.addresses(), table.reuses(), table.total(), table.mean(), table.most());
-      if (table.total() == 0) continue;
+      if (table.reuses() == 0) continue;
       const std::string figure = fmt::format("distance-{}-{}.svg", phase, id);
       if (base::Status status = WriteFile(figure, table.Svg(phase, id)); !status) return status;
       fmt::format_to(std::back_inserter(*page), "<p><img src=\"{}\" alt=\"\"></p>\n", figure);
@@ -262,6 +275,7 @@ class Study {
   std::map<uint64_t, StructureStudy> studies_;  // of the structures that are drawn
   std::vector<std::pair<double, uint64_t>> phases_;
   bool many_phases_ = false;
+  std::vector<uint64_t> insertions_;  // the list of each, from 1
   uint64_t phase_ = 0;
   uint64_t mask_ = 0;       // addresses whose hash has one of these bits are not followed
   uint64_t addresses_ = 0;  // in all stacks

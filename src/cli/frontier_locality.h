@@ -22,12 +22,15 @@ struct LocalityOptions {
 };
 
 inline constexpr size_t kMostAddresses = size_t{4} << 20;
+inline constexpr size_t kMostInsertions = 1000;
 
 // Writes into the directory, which it makes if need be:
 //   map-ID.svg             a structure's accesses: time and address, reads and writes
-//   distance-PHASE-ID.svg  how often which stack distance occurred, where one did
-//   summary.csv            the figures of all of them
-//   index.html             all of it on one page
+//   distance-PHASE-ID.svg  how often which stack distance occurred, where an address was touched
+//                          again
+//   insertions.csv         into which host's list each URL of ADD_URLS went: the first
+//   kMostInsertions summary.csv            the figures of all of them index.html             all of
+//   it on one page
 base::Status DrawLocality(const LocalityOptions& options);
 
 }  // namespace sava::cli

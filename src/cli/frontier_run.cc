@@ -1,13 +1,17 @@
 #include "cli/frontier_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -15,6 +19,7 @@
 #include "cli/frontier_files.h"
 #include "cli/frontier_script.h"
 #include "cli/progress.h"
+#include "commands/iri.h"
 
 namespace sava::cli {
 
@@ -46,6 +51,47 @@ class Complaints {
 
   const std::string& path_;
   std::string text_;
+};
+
+// The bytes of a command file, or all of standard input.
+class CommandFile {
+ public:
+  base::Status Open(const std::string& path) {
+    if (path == "-") return ReadInput();
+    auto file = base::MappedFile::Open(path);
+    if (!file) return base::Error{file.error()};
+    file_.emplace(std::move(*file));
+    name_ = path;
+    label_ = path;
+    return {};
+  }
+  std::string_view bytes() const { return file_ ? file_->bytes() : std::string_view(text_); }
+  const std::string& label() const { return label_; }
+  // That after which its output is named. The document's program writes saida-out.txt when it was
+  // told no name.
+  const std::string& name() const { return name_; }
+
+ private:
+  base::Status ReadInput() {
+    constexpr size_t kChunk = 1 << 16;
+    for (size_t size = 0;; text_.resize(size)) {
+      text_.resize(size + kChunk);
+      const ssize_t n = read(STDIN_FILENO, text_.data() + size, kChunk);
+      if (n > 0) {
+        size += static_cast<size_t>(n);
+      } else if (n == 0) {
+        text_.resize(size);
+        return {};
+      } else if (errno != EINTR) {
+        return base::Error{fmt::format("standard input: {}", std::strerror(errno))};
+      }
+    }
+  }
+
+  std::optional<base::MappedFile> file_;
+  std::string text_;
+  std::string name_ = "saida";
+  std::string label_ = "standard input";
 };
 
 // Writes what the frontier does, with the document's phases and ids.
@@ -94,7 +140,8 @@ class Batch {
     }
     const size_t needed = types::UrlRoom(text.size());
     if (size_ == kMost || used_ + needed > room_.size()) Flush();
-    const types::SplitUrl split = types::NormalizeUrl(norm_, text, room_.data() + used_);
+    const types::SplitUrl split =
+        commands::NormalizeIri(norm_, text, room_.data() + used_, &ascii_[size_]);
     if (!split.ok()) {
       Refuse(line, split.fault);
       return;
@@ -131,6 +178,7 @@ class Batch {
   std::array<Frontier::Url, kMost> urls_;
   std::array<Frontier::Verdict, kMost> verdicts_;
   std::array<uint64_t, kMost> lines_;
+  std::array<std::string, kMost> ascii_;  // of URLs beyond ASCII
 };
 
 class Program {
@@ -140,9 +188,9 @@ class Program {
     frontier_.set_observer(log);
   }
 
-  void Run(std::string_view script) {
-    ProgressLine progress(options_.path, script.size(), kLargeFile);
-    Complaints complaints(options_.path);
+  void Run(const std::string& label, std::string_view script) {
+    ProgressLine progress(label, script.size(), kLargeFile);
+    Complaints complaints(label);
     Batch batch(&frontier_, options_.norm, &complaints);
     ScriptReader reader(script);
     while (true) {
@@ -221,34 +269,35 @@ class Program {
 
   // The name under which the host is known, good until the next call. Empty: no host.
   std::string_view HostName(std::string_view text) {
-    if (text.size() > types::kMaxUrlSize) return {};
-    host_room_.resize(types::UrlRoom(text.size()));
-    return types::NormalizeUrlHost(options_.norm, text, host_room_.data());
+    host_ = commands::NormalizeIriHost(options_.norm, text);
+    return host_;
   }
 
   const FrontierRunOptions& options_;
   OutFile* out_;
   LoggingObserver* log_;  // may be nullptr
   Frontier frontier_;
-  std::vector<char> host_room_;
+  std::string host_;
 };
 
 }  // namespace
 
 base::Status RunFrontierScript(const FrontierRunOptions& options) {
-  auto script = base::MappedFile::Open(options.path);
-  if (!script) return base::Error{script.error()};
+  CommandFile file;
+  if (base::Status status = file.Open(options.path); !status) return status;
   OutFile out;
-  if (base::Status status = out.Open(NameBeside(options.path, "-out.txt")); !status) return status;
+  const std::string output =
+      options.output.empty() ? NameBeside(file.name(), "-out.txt") : options.output;
+  if (base::Status status = out.Open(output); !status) return status;
   LoggingObserver log;
   if (options.log) {
-    if (base::Status status = log.Open(NameBeside(options.path, "-access.log")); !status) {
+    if (base::Status status = log.Open(NameBeside(file.name(), "-access.log")); !status) {
       return status;
     }
   }
   {
     Program program(options, &out, options.log ? &log : nullptr);
-    program.Run(script->bytes());
+    program.Run(file.label(), file.bytes());
   }
   base::Status status = out.Close();
   if (options.log) {

@@ -18,7 +18,7 @@
 #include "cli/frontier.h"
 #include "cli/serve.h"
 #include "cli/suggest.h"
-#include "server/config_table.h"
+#include "config/config_table.h"
 #include "server/proc_title.h"
 
 // Read by jemalloc: memory goes back to the system about a second after it is no longer used.
@@ -95,7 +95,7 @@ int Unknown(const std::string& verb) {
   std::vector<std::string_view> names = {"help"};
   for (const Subcommand& one : kSubcommands) names.push_back(one.name);
   std::string hint = sava::cli::DidYouMean(verb, names);
-  if (verb.starts_with("--") && sava::server::FindSetting(verb.substr(2)) != nullptr) {
+  if (verb.starts_with("--") && sava::config::FindSetting(verb.substr(2)) != nullptr) {
     hint = fmt::format("; did you mean 'sava serve {}'?", verb);
   }
   fmt::print(stderr, "sava: '{}' is not a subcommand{} See 'sava --help'.\n", verb,

@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 #include "base/text.h"
-#include "types/afc.h"
-#include "types/hash.h"
-#include "types/save.h"
+#include "types/collections/hash.h"
+#include "types/counters/afc.h"
+#include "types/value/save.h"
 
 namespace sava::cli {
 
@@ -70,7 +70,7 @@ bool IsPortable(const types::Object& value) {
 
 namespace {
 
-Conversion WriteWithoutTimes(journal::RdbWriter& out, const journal::RdbKey& key,
+Conversion WriteWithoutTimes(storage::RdbWriter& out, const snapshot::CutKey& key,
                              const types::Hash& hash, int64_t now_ms) {
   uint64_t fields = 0;
   hash.ForEach(now_ms, [&fields](std::string_view, std::string_view) { ++fields; });
@@ -86,7 +86,7 @@ Conversion WriteWithoutTimes(journal::RdbWriter& out, const journal::RdbKey& key
 
 }  // namespace
 
-Conversion WriteConverted(journal::RdbWriter& out, const journal::RdbKey& key,
+Conversion WriteConverted(storage::RdbWriter& out, const snapshot::CutKey& key,
                           const types::Object& value, int64_t now_ms) {
   if (&value.type() == &types::Hash::Type()) {
     return WriteWithoutTimes(out, key, static_cast<const types::Hash&>(value), now_ms);

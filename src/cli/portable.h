@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "commands/spec.h"
-#include "journal/rdb_writer.h"
-#include "types/object.h"
+#include "storage/rdb_writer.h"
+#include "types/value/object.h"
 
 namespace sava::cli {
 
@@ -28,7 +28,7 @@ struct Conversion {
 // Writes the key with the nearest value that Redis has; an association counter becomes a sorted
 // set with the counts of this moment as scores (above 2^53 these are rounded), a hash with times of
 // fields one without them.
-Conversion WriteConverted(journal::RdbWriter& out, const journal::RdbKey& key,
+Conversion WriteConverted(storage::RdbWriter& out, const snapshot::CutKey& key,
                           const types::Object& value, int64_t now_ms);
 
 }  // namespace sava::cli

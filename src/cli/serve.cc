@@ -19,9 +19,9 @@
 #include <iostream>
 
 #include "base/alternate_stack.h"
+#include "base/process_memory.h"
 #include "base/version.h"
-#include "server/config.h"
-#include "server/memory.h"
+#include "config/config.h"
 #include "server/server.h"
 
 namespace sava::cli {
@@ -85,7 +85,7 @@ base::Status CheckLogFile(const std::string& path) {
   return {};
 }
 
-base::Status OpenLog(const engine::Settings& settings) {
+base::Status OpenLog(const config::Settings& settings) {
   try {
     std::vector<spdlog::sink_ptr> sinks;
     if (settings.logfile.empty()) {
@@ -95,7 +95,7 @@ base::Status OpenLog(const engine::Settings& settings) {
     }
     if (settings.syslog_enabled) {
       const int facility =
-          settings.syslog_facility == engine::SyslogFacility::kUser
+          settings.syslog_facility == config::SyslogFacility::kUser
               ? LOG_USER
               : LOG_LOCAL0 + ((static_cast<int>(settings.syslog_facility) - 1) << 3);
       sinks.push_back(std::make_shared<spdlog::sinks::syslog_sink_mt>(settings.syslog_ident,
@@ -117,16 +117,16 @@ base::Status OpenLog(const engine::Settings& settings) {
 
 // A reason to end, once wherever somebody looks: in the log, and on the terminal if that is
 // elsewhere.
-void TellFatal(const engine::Settings& settings, const std::string& reason) {
+void TellFatal(const config::Settings& settings, const std::string& reason) {
   spdlog::critical("{}", reason);
   if (!settings.logfile.empty() && !settings.daemonize) std::cerr << "sava: " << reason << "\n";
 }
 
 // Tells a supervisor (systemd's notify protocol) that the server is ready.
-void TellSupervisor(engine::Supervised supervised) {
+void TellSupervisor(config::Supervised supervised) {
   const char* path = getenv("NOTIFY_SOCKET");
-  if (path == nullptr || supervised == engine::Supervised::kNo ||
-      supervised == engine::Supervised::kUpstart) {
+  if (path == nullptr || supervised == config::Supervised::kNo ||
+      supervised == config::Supervised::kUpstart) {
     return;
   }
   sockaddr_un address{};
@@ -154,7 +154,7 @@ void WritePidFile(const std::string& path) {
 }
 
 // How the data is kept, in a few words.
-std::string HowKept(const engine::Settings& settings) {
+std::string HowKept(const config::Settings& settings) {
   static constexpr std::string_view kSyncs[] = {"every second", "before each reply",
                                                 "when the system likes"};
   const bool snapshots = !settings.save_rules.empty();
@@ -171,7 +171,7 @@ std::string HowKept(const engine::Settings& settings) {
 }
 
 void Banner(server::Server& server) {
-  const engine::Settings& settings = server.config().settings();
+  const config::Settings& settings = server.config().settings();
   char here[4096];
   const char* where = getcwd(here, sizeof here);
   const auto list = [](const std::vector<std::string>& bind, int64_t port, const char* prefix) {
@@ -205,12 +205,12 @@ int Serve(std::span<const std::string> args, const Program& program) {
     return 0;
   }
   const base::AlternateStack stack;
-  auto config = std::make_unique<server::Config>();
+  auto config = std::make_unique<config::Config>();
   if (base::Status status = config->ParseArgs(args, &std::cin); !status) {
     std::cerr << status.error() << "\n";
     return 1;
   }
-  const engine::Settings& settings = config->settings();
+  const config::Settings& settings = config->settings();
   if (base::Status status = CheckLogFile(settings.logfile); !status) {
     std::cerr << "sava: " << status.error() << "\n";
     return 1;
@@ -220,7 +220,7 @@ int Serve(std::span<const std::string> args, const Program& program) {
       perror("sava: daemonize");
       return 1;
     }
-    server::RestartAllocatorThread();
+    base::RestartAllocatorThread();
   }
   if (base::Status status = OpenLog(settings); !status) {
     std::cerr << "sava: " << status.error() << "\n";
@@ -242,7 +242,7 @@ int Serve(std::span<const std::string> args, const Program& program) {
   if (!pid_path.empty()) WritePidFile(pid_path);
   Banner(server);
   spdlog::info("Server initialized");
-  const engine::Supervised supervised = settings.supervised;
+  const config::Supervised supervised = settings.supervised;
   server.Start();
   base::Result<bool> loaded = server.WaitLoaded();
   if (!loaded || !*loaded) {

@@ -10,12 +10,12 @@ namespace {
 
 bool FromNow(Context& ctx, int64_t millis, int64_t* deadline_ms) {
   if (millis < 0) {
-    ctx.Error("ERR timeout is negative");
+    ctx.Error(errors::kNegativeTimeout);
     return false;
   }
   *deadline_ms = 0;
   if (millis > 0 && __builtin_add_overflow(millis, ctx.now_ms(), deadline_ms)) {
-    ctx.Error("ERR timeout is out of range");
+    ctx.Error(errors::kTimeoutRange);
     return false;
   }
   return true;
@@ -31,7 +31,7 @@ bool TimeoutSeconds(Context& ctx, size_t i, int64_t* deadline_ms) {
   }
   const long double millis = std::ceil(seconds * 1000);
   if (millis >= 0x1p63L) {
-    ctx.Error("ERR timeout is out of range");
+    ctx.Error(errors::kTimeoutRange);
     return false;
   }
   return FromNow(ctx, millis < 0 ? -1 : static_cast<int64_t>(millis), deadline_ms);
@@ -39,7 +39,7 @@ bool TimeoutSeconds(Context& ctx, size_t i, int64_t* deadline_ms) {
 
 bool TimeoutMillis(Context& ctx, size_t i, int64_t* deadline_ms) {
   int64_t millis = 0;
-  if (!ctx.IntArg(i, &millis, "ERR timeout is not an integer or out of range")) return false;
+  if (!ctx.IntArg(i, &millis, errors::kTimeoutNotInteger)) return false;
   return FromNow(ctx, millis, deadline_ms);
 }
 

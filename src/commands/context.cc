@@ -11,4 +11,9 @@ void Context::ArityError() {
   reply_.Error(text);
 }
 
+const Parts& Context::parts() const {
+  static const Parts kNone;
+  return kNone;
+}
+
 }  // namespace sava::commands

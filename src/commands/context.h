@@ -23,10 +23,12 @@
 
 #include "base/blob.h"
 #include "commands/errors.h"
+#include "commands/parts.h"
+#include "commands/session.h"
 #include "commands/spec.h"
 #include "protocol/reply.h"
-#include "types/collection_limits.h"
-#include "types/object.h"
+#include "types/collections/collection_limits.h"
+#include "types/value/object.h"
 
 namespace sava::types {
 class TypeRegistry;
@@ -251,6 +253,25 @@ class Context {
   // Who reads values of which RDB type (RESTORE); nullptr: strings only.
   virtual const types::TypeRegistry* type_registry() const { return nullptr; }
 
+  // ---- what only a server has ----
+  // REQUIRES: the host has such a part.
+  template <typename T>
+  T& part() const {
+    return parts().Get<T>();
+  }
+  // The connection that sent the command. REQUIRES: has_session().
+  virtual Session& session() { __builtin_unreachable(); }
+  virtual bool has_session() const { return false; }
+  // Connected from this machine.
+  virtual bool is_local() const { return false; }
+  virtual bool in_transaction() const { return false; }
+  // The session's user was changed.
+  virtual void UserChanged() {}
+  // The session as CLIENT LIST shows it.
+  virtual std::string DescribeSession() { return {}; }
+  // Keeps an argument out of MONITOR and the slow log.
+  virtual void Redact(size_t index) { static_cast<void>(index); }
+
   // ---- conveniences ----
   void Error(std::string_view text) { reply_.Error(text); }
   // Replies WRONGTYPE and returns false unless the value is a string or missing.
@@ -280,6 +301,8 @@ class Context {
   void ArityError();
 
  protected:
+  virtual const Parts& parts() const;
+
   Context() : reply_(nullptr, 2) {}
   ~Context() = default;
 

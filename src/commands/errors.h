@@ -1,6 +1,7 @@
 // The wording of error replies, in one place, equal to Redis's wherever Redis has one.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace sava::commands::errors {
@@ -30,5 +31,25 @@ inline constexpr std::string_view kOom = "OOM command not allowed when used memo
 inline constexpr std::string_view kNoMemory = "OOM not enough memory to run the command";
 inline constexpr std::string_view kNotBucket = "ERR not a rate limit bucket";
 inline constexpr std::string_view kNoAuth = "NOAUTH Authentication required.";
+inline constexpr std::string_view kKeyExists = "ERR key already exists";
+inline constexpr std::string_view kBadCursor = "ERR invalid cursor";
+inline constexpr std::string_view kNumkeys = "ERR numkeys should be greater than 0";
+inline constexpr std::string_view kCount = "ERR count should be greater than 0";
+inline constexpr std::string_view kCountOption = "ERR COUNT must be > 0";
+inline constexpr std::string_view kNegativeLimit = "ERR LIMIT can't be negative";
+// For a number whose absolute value must be a number too.
+inline constexpr std::string_view kNoAbsolute =
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+inline constexpr std::string_view kTimeoutNotInteger =
+    "ERR timeout is not an integer or out of range";
+inline constexpr std::string_view kTimeoutRange = "ERR timeout is out of range";
+inline constexpr std::string_view kNegativeTimeout = "ERR timeout is negative";
+inline constexpr std::string_view kElementTooLarge = "ERR Element too large";
+inline constexpr std::string_view kBadErrorRate = "ERR bad error rate";
+inline constexpr std::string_view kUnknownNorm = "ERR unknown NORM, use ufmg or rfc3986";
+
+inline std::string BadExpireTime(std::string_view command) {
+  return std::string("ERR invalid expire time in '").append(command).append("' command");
+}
 
 }  // namespace sava::commands::errors

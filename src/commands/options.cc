@@ -80,10 +80,7 @@ bool ParseExpireTime(Context& context, size_t arg, ExpireUnit unit, std::string_
     valid = valid && !__builtin_add_overflow(time, context.now_ms(), &time);
   }
   if (!valid) {
-    std::string text = "ERR invalid expire time in '";
-    text += command;
-    text += "' command";
-    context.Error(text);
+    context.Error(errors::BadExpireTime(command));
     return false;
   }
   *expire_at = time;

@@ -373,26 +373,4 @@ uint32_t CategoryByName(std::string_view name) {
   return 0;
 }
 
-std::vector<std::span<const CommandSpec>> AllFamilies() {
-  return {StringCommands(),       BitmapCommands(),
-          KeyCommands(),          AfcCommands(),
-          LimitCommands(),        CommandCommands(),
-          BloomCommands(),        CuckooCommands(),
-          CountMinCommands(),     TopKCommands(),
-          SimHashCommands(),      UrlCommands(),
-          FrontierCommands(),     ListCommands(),
-          ListEditCommands(),     ListMoveCommands(),
-          SortCommands(),         ListBlockingCommands(),
-          StreamCommands(),       StreamReadCommands(),
-          StreamGroupCommands(),  StreamClaimCommands(),
-          StreamInfoCommands(),   HyperLogLogCommands(),
-          SortedSetCommands(),    SortedSetRangeCommands(),
-          SortedSetPopCommands(), SortedSetAlgebraCommands(),
-          GeoCommands(),          GeoSearchCommands(),
-          SetCommands(),          SetRandomCommands(),
-          SetAlgebraCommands(),   HashCommands(),
-          HashMoreCommands(),     HashExpireCommands(),
-          HashGetSetCommands()};
-}
-
 }  // namespace sava::commands

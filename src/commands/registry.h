@@ -84,45 +84,4 @@ std::vector<std::string_view> KeyFlagNames(uint16_t flags);
 std::vector<std::string_view> AllCategories();
 uint32_t CategoryByName(std::string_view name);
 
-// The rows of the families in this folder.
-std::span<const CommandSpec> StringCommands();
-std::span<const CommandSpec> BitmapCommands();
-std::span<const CommandSpec> KeyCommands();
-std::span<const CommandSpec> LimitCommands();
-std::span<const CommandSpec> CommandCommands();
-std::span<const CommandSpec> AfcCommands();
-std::span<const CommandSpec> CountMinCommands();
-std::span<const CommandSpec> TopKCommands();
-std::span<const CommandSpec> SimHashCommands();
-std::span<const CommandSpec> BloomCommands();
-std::span<const CommandSpec> CuckooCommands();
-std::span<const CommandSpec> FrontierCommands();
-std::span<const CommandSpec> UrlCommands();
-std::span<const CommandSpec> ListCommands();
-std::span<const CommandSpec> ListEditCommands();
-std::span<const CommandSpec> ListMoveCommands();
-std::span<const CommandSpec> ListBlockingCommands();
-std::span<const CommandSpec> HyperLogLogCommands();
-std::span<const CommandSpec> SortCommands();
-std::span<const CommandSpec> StreamCommands();
-std::span<const CommandSpec> StreamReadCommands();
-std::span<const CommandSpec> StreamGroupCommands();
-std::span<const CommandSpec> StreamClaimCommands();
-std::span<const CommandSpec> StreamInfoCommands();
-std::span<const CommandSpec> SortedSetCommands();
-std::span<const CommandSpec> SortedSetRangeCommands();
-std::span<const CommandSpec> SortedSetPopCommands();
-std::span<const CommandSpec> SortedSetAlgebraCommands();
-std::span<const CommandSpec> SetCommands();
-std::span<const CommandSpec> SetRandomCommands();
-std::span<const CommandSpec> SetAlgebraCommands();
-std::span<const CommandSpec> GeoCommands();
-std::span<const CommandSpec> GeoSearchCommands();
-std::span<const CommandSpec> HashCommands();
-std::span<const CommandSpec> HashMoreCommands();
-std::span<const CommandSpec> HashExpireCommands();
-std::span<const CommandSpec> HashGetSetCommands();
-// Every family of this folder.
-std::vector<std::span<const CommandSpec>> AllFamilies();
-
 }  // namespace sava::commands

@@ -5,15 +5,16 @@
 #include <cstdint>
 
 #include "base/rng.h"
-#include "engine/settings.h"
+#include "config/settings.h"
 
 namespace sava::engine {
 
 inline constexpr uint32_t kAgeMask = (1U << 24) - 1;
 inline constexpr int kLfuInitial = 5;
 
-inline bool UsesLfu(MaxmemoryPolicy policy) {
-  return policy == MaxmemoryPolicy::kAllkeysLfu || policy == MaxmemoryPolicy::kVolatileLfu;
+inline bool UsesLfu(config::MaxmemoryPolicy policy) {
+  return policy == config::MaxmemoryPolicy::kAllkeysLfu ||
+         policy == config::MaxmemoryPolicy::kVolatileLfu;
 }
 
 inline uint32_t LruClock(int64_t now_ms) { return static_cast<uint32_t>(now_ms / 1000) & kAgeMask; }
@@ -25,7 +26,7 @@ inline uint32_t LfuPack(int64_t now_ms, int counter) {
 }
 
 // The counter after losing one for every decay-time minutes since it was last touched.
-inline int LfuDecayed(uint32_t age, int64_t now_ms, const Settings& settings) {
+inline int LfuDecayed(uint32_t age, int64_t now_ms, const config::Settings& settings) {
   const auto counter = static_cast<int>(age & 255);
   if (settings.lfu_decay_time == 0) return counter;
   const uint32_t elapsed = (LfuMinutes(now_ms) - (age >> 8)) & 65535;
@@ -34,7 +35,8 @@ inline int LfuDecayed(uint32_t age, int64_t now_ms, const Settings& settings) {
 }
 
 // Counts a use: the higher the counter, the less likely it rises.
-inline uint32_t LfuTouched(uint32_t age, int64_t now_ms, const Settings& settings, base::Rng& rng) {
+inline uint32_t LfuTouched(uint32_t age, int64_t now_ms, const config::Settings& settings,
+                           base::Rng& rng) {
   int counter = LfuDecayed(age, now_ms, settings);
   if (counter < 255) {
     const int above = counter > kLfuInitial ? counter - kLfuInitial : 0;
@@ -44,12 +46,12 @@ inline uint32_t LfuTouched(uint32_t age, int64_t now_ms, const Settings& setting
   return LfuPack(now_ms, counter);
 }
 
-inline uint32_t InitialAge(const Settings& settings, int64_t now_ms, uint32_t lru_clock) {
+inline uint32_t InitialAge(const config::Settings& settings, int64_t now_ms, uint32_t lru_clock) {
   return UsesLfu(settings.maxmemory_policy) ? LfuPack(now_ms, kLfuInitial) : lru_clock;
 }
 
 // The age of a key of which a file or RESTORE says what the policy needs; -1: it does not say.
-inline uint32_t AgeFrom(const Settings& settings, int64_t now_ms, uint32_t lru_clock,
+inline uint32_t AgeFrom(const config::Settings& settings, int64_t now_ms, uint32_t lru_clock,
                         int64_t idle_seconds, int frequency) {
   if (UsesLfu(settings.maxmemory_policy)) {
     return LfuPack(now_ms, frequency >= 0 ? frequency : kLfuInitial);

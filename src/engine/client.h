@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands/registry.h"
+#include "commands/session.h"
 #include "keyspace/keyspace.h"
 #include "protocol/out_buffer.h"
 
@@ -50,20 +51,15 @@ struct WatchedKey {
   std::string key;
 };
 
-struct Client {
-  uint64_t id = 0;
+struct Client : commands::Session {
   size_t lane = 0;
   int fd = -1;
   std::string addr;   // peer "ip:port" or socket path
   std::string laddr;  // our side
-  std::string name;
   std::string lib_name;
   std::string lib_ver;
-  std::string user = "default";
 
   int db = 0;
-  int resp = 2;
-  bool authenticated = true;
   uint32_t flags = 0;
   protocol::OutBuffer out;
   std::string pushed;  // while its replies are silenced: what the running command pushed to it

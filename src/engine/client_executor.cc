@@ -9,12 +9,14 @@ constexpr size_t kKeepReply = 64 << 10;
 constexpr std::string_view kOver = "-ERR the reply is over the limit of the client's output\r\n";
 }  // namespace
 
-bool ClientExecutor::Run(commands::Args args, std::string_view* reply) {
+bool ClientExecutor::Run(commands::Args args, int resp, std::string_view* reply) {
   // What the last reply left behind; its view was valid until now.
   replies_.Consume(replies_.pending());
   replies_.ReleaseIfEmpty(kKeepReply);
   std::swap(client_->out, replies_);
+  const int own_resp = std::exchange(client_->resp, resp);
   const bool done = engine_.Execute(lane_, *client_, args);
+  client_->resp = own_resp;
   std::swap(client_->out, replies_);
   if (replies_.over()) {  // the connection is closed
     replies_ = protocol::OutBuffer();
@@ -43,9 +45,9 @@ bool ClientExecutor::Run(commands::Args args, std::string_view* reply) {
   return done;
 }
 
-bool ClientExecutor::Look(commands::Args args, std::string_view* reply) {
+bool ClientExecutor::Look(commands::Args args, int resp, std::string_view* reply) {
   client_->rate_paid = engine_.limiter().enabled();
-  return Run(args, reply);
+  return Run(args, resp, reply);
 }
 
 // The emptier of the client's buckets.

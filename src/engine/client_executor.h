@@ -18,8 +18,8 @@ class ClientExecutor final : public commands::Executor {
     client_ = client;
     client->set(kClientNeverBlocks);
   }
-  bool Run(commands::Args args, std::string_view* reply) override;
-  bool Look(commands::Args args, std::string_view* reply) override;
+  bool Run(commands::Args args, int resp, std::string_view* reply) override;
+  bool Look(commands::Args args, int resp, std::string_view* reply) override;
   bool RefusedBy(int64_t* limit, int64_t* period_ms) override;
 
  private:

@@ -73,7 +73,8 @@ Lane::Lane(Engine* engine_in, size_t lane_index, size_t command_count)
 
 Lane::~Lane() = default;
 
-Engine::Engine(const Options& options, Settings* settings, const commands::CommandTable* table)
+Engine::Engine(const Options& options, config::Settings* settings,
+               const commands::CommandTable* table)
     : settings_(settings),
       table_(table),
       clock_(options.clock),
@@ -720,8 +721,10 @@ void Engine::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
 bool Engine::Permitted(const Client& client, const Command& command) const {
   const bool debug = command.spec->name == "debug" ||
                      (command.parent != nullptr && command.parent->spec->name == "debug");
-  const Allow allow = debug ? settings_->enable_debug_command : settings_->enable_module_command;
-  return allow == Allow::kYes || (allow == Allow::kLocal && client.has(kClientLocal));
+  const config::Allow allow =
+      debug ? settings_->enable_debug_command : settings_->enable_module_command;
+  return allow == config::Allow::kYes ||
+         (allow == config::Allow::kLocal && client.has(kClientLocal));
 }
 
 Engine::Admission Engine::Admit(Lane& lane, Client& client, const Request& request) {
@@ -816,7 +819,7 @@ void Engine::FeedMonitors(Lane& lane, Client& client, commands::Args args) {
   auto message = std::make_shared<Message>();
   message->resp2 = std::move(line);
   if (lane.context->in_group()) {
-    lane.context->TellMonitors(std::move(message));
+    lane.context->effects().TellMonitors(std::move(message));
   } else {
     PostToMonitors(message, client.wrote);
   }
@@ -906,11 +909,11 @@ void Engine::Pause(int64_t until_ms, bool writes_only) {
 }
 
 void Engine::BeginSnapshot(bool abort_on_flush) {
-  using Ages = journal::Snapshot::Options::Ages;
-  const MaxmemoryPolicy policy = settings_->maxmemory_policy;
-  const bool lru =
-      policy == MaxmemoryPolicy::kAllkeysLru || policy == MaxmemoryPolicy::kVolatileLru;
-  journal::Snapshot::Options options;
+  using Ages = snapshot::Snapshot::Options::Ages;
+  const config::MaxmemoryPolicy policy = settings_->maxmemory_policy;
+  const bool lru = policy == config::MaxmemoryPolicy::kAllkeysLru ||
+                   policy == config::MaxmemoryPolicy::kVolatileLru;
+  snapshot::Snapshot::Options options;
   options.abort_on_flush = abort_on_flush;
   options.ages = UsesLfu(policy) ? Ages::kFrequency : lru ? Ages::kIdle : Ages::kNone;
   options.lru_clock = LruClock(clock_->WallMillis());
@@ -1065,7 +1068,7 @@ size_t Engine::UsedMemory() const {
 bool Engine::RoomFor(uint64_t bytes) const {
   if (bytes == UINT64_MAX) return false;
   const uint64_t limit = settings_->maxmemory;
-  const bool evicts = settings_->maxmemory_policy != MaxmemoryPolicy::kNoEviction;
+  const bool evicts = settings_->maxmemory_policy != config::MaxmemoryPolicy::kNoEviction;
   if (limit > 0 && bytes > limit - (evicts ? 0 : std::min<uint64_t>(limit, UsedMemory()))) {
     return false;
   }

@@ -20,7 +20,9 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "commands/parts.h"
 #include "commands/registry.h"
+#include "config/settings.h"
 #include "engine/background.h"
 #include "engine/blocking.h"
 #include "engine/client.h"
@@ -29,11 +31,10 @@
 #include "engine/mailbox.h"
 #include "engine/observe.h"
 #include "engine/pubsub.h"
-#include "engine/settings.h"
 #include "engine/stats.h"
 #include "journal/journal.h"
-#include "journal/snapshot.h"
 #include "keyspace/keyspace.h"
+#include "snapshot/snapshot.h"
 
 namespace sava::engine {
 
@@ -140,6 +141,12 @@ class Host {
   }
   // A command that writes found no memory: what it has done may not be what is logged of it.
   virtual void OutOfMemory() {}
+
+  // What handlers may ask for.
+  commands::Parts& parts() { return parts_; }
+
+ private:
+  commands::Parts parts_;
 };
 
 class Engine {
@@ -150,7 +157,7 @@ class Engine {
     const base::Clock* clock = &base::Clock::System();
   };
 
-  Engine(const Options& options, Settings* settings, const commands::CommandTable* table);
+  Engine(const Options& options, config::Settings* settings, const commands::CommandTable* table);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -195,7 +202,7 @@ class Engine {
   // The gate's lanes of threads that help it load: kHelperLanes from this one on.
   static constexpr size_t kHelperLanes = 8;
   size_t first_helper_lane() const { return lanes_.size() + 1; }
-  journal::Snapshot& snapshot() { return snapshot_; }
+  snapshot::Snapshot& snapshot() { return snapshot_; }
   // Begins a snapshot of this instant. REQUIRES: the gate is closed, none is active.
   void BeginSnapshot(bool abort_on_flush);
   // While loading only few commands are answered.
@@ -216,7 +223,7 @@ class Engine {
   void RemoveClient(Lane& lane, Client& client);
   void ResetClient(Lane& lane, Client& client);
   // How much output may wait for it. Inside the gate.
-  const OutputBufferLimit& OutputLimitOf(const Client& client) const {
+  const config::OutputBufferLimit& OutputLimitOf(const Client& client) const {
     return client.subscribed()          ? settings_->output_limit_pubsub
            : client.has(kClientMonitor) ? settings_->output_limit_replica
                                         : settings_->output_limit_normal;
@@ -284,13 +291,15 @@ class Engine {
   Background& background() { return background_; }
   journal::Journal& journal() { return journal_; }
   FunctionLibraries& libraries() { return libraries_; }
-  Settings& settings() { return *settings_; }
+  config::Settings& settings() { return *settings_; }
   const commands::CommandTable& table() const { return *table_; }
   const base::Clock& clock() const { return *clock_; }
   std::vector<std::unique_ptr<Lane>>& lanes() { return lanes_; }
   Host* host() const { return host_; }
   void set_host(Host* host) { host_ = host; }
   std::atomic<int>& monitors() { return monitors_; }
+  // A line for all of them.
+  void PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket);
   std::atomic<bool>& active_expire() { return active_expire_; }
   std::atomic<bool>& skip_checksums() { return skip_checksums_; }
   // DEBUG PAUSE-CRON: what loops do now and then is left undone.
@@ -405,7 +414,6 @@ class Engine {
   void FinishReply(Client& client, size_t mark);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
   void FeedMonitors(Lane& lane, Client& client, commands::Args args);
-  void PostToMonitors(const std::shared_ptr<const Message>& line, uint64_t ticket);
   bool MayBeSlow(uint64_t nanos) const;
   void NoteSlow(Client& client, const commands::Command& command, commands::Args args,
                 uint64_t nanos);
@@ -419,13 +427,13 @@ class Engine {
   enum class Evicted : uint8_t { kOne, kNotNow, kNothingLeft };
   Evicted EvictOne(Lane& lane);
 
-  Settings* const settings_;
+  config::Settings* const settings_;
   const commands::CommandTable* const table_;
   const base::Clock* const clock_;
   keyspace::Keyspace keyspace_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Lane> house_lane_;
-  journal::Snapshot snapshot_;
+  snapshot::Snapshot snapshot_;
   std::atomic<bool> loading_{false};
   std::atomic<bool> refusing_{false};
   std::mutex refusal_mutex_;

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <new>
 
-#include "base/glob.h"
-#include "base/trim.h"
 #include "engine/aging.h"
+#include "engine/client_list.h"
 #include "engine/string_value.h"
-#include "types/hash.h"
+#include "types/collections/hash.h"
 
 namespace sava::engine {
 
@@ -26,7 +25,6 @@ namespace {
 
 // Arguments at least this long are copied before the lock is taken.
 constexpr size_t kPrebuild = 32 * 1024;
-constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
 
@@ -43,7 +41,6 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
   hashes_ = hashes;
   next_hash_ = 0;
   last_key_ = nullptr;
-  if (!in_group_) changes_ = false;
   db_ = client.db;
   now_ms_ = lane_.now_ms;
   past_ms_ = client.has(kClientReplay) ? INT64_MIN : now_ms_;
@@ -61,10 +58,10 @@ void EngineContext::Begin(Client& client, const commands::Command& command, comm
 void EngineContext::End() {
   if (dirty_ > 0) {
     lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
-    changes_ = true;
+    effects_.NoteChange();
     if (verbatim_) Propagate(args_, db_);
   }
-  if ((record_count_ > 0 || !notices_.empty()) && !in_group_) EndGroup();
+  if (!in_group_) EndGroup();
 }
 
 void EngineContext::Abandon() {
@@ -73,61 +70,13 @@ void EngineContext::Abandon() {
   try {
     EndGroup();
   } catch (const std::bad_alloc&) {
-    engine_.journal_.Discard(lane_.index);
-    record_count_ = 0;
-    notices_.clear();
+    effects_.Drop(engine_.journal_, lane_.index);
   }
 }
 
 void EngineContext::EndGroup() {
   in_group_ = false;
-  if (record_count_ > 0) Record();
-  if (!notices_.empty()) [[unlikely]]
-    PostNotices();
-}
-
-void EngineContext::PostNotices() {
-  // That something has expired is told by the clock.
-  const uint64_t ticket = client_ == nullptr ? 0 : std::max(client_->wrote, client_->saw);
-  for (const Notice& notice : notices_) {
-    if (notice.line != nullptr) {
-      engine_.PostToMonitors(notice.line, ticket);
-    } else if (!notice.heard_by) {
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket);
-    } else {
-      const auto deliver = [&](const std::shared_ptr<const Message>& message) {
-        if (std::ranges::find(*notice.heard_by, message->subscription) == notice.heard_by->end()) {
-          return;
-        }
-        lane_.mailbox.Post({Mail::Kind::kMessage, client_->id, message, 0, ticket});
-      };
-      engine_.pubsub_->Publish(notice.channel, notice.text, notice.shard, ticket, client_, deliver);
-    }
-  }
-  base::ClearAndTrim(&notices_, kKeepNotices);
-}
-
-void EngineContext::TellFrom(const Client& publisher, std::string channel, std::string_view text,
-                             bool shard) {
-  std::vector<std::string> heard_by;
-  if ((shard ? publisher.shard_channels : publisher.channels).contains(channel)) {
-    heard_by.push_back(channel);
-  }
-  for (const std::string& pattern : publisher.patterns) {
-    if (!shard && base::GlobMatch(pattern, channel)) heard_by.push_back(pattern);
-  }
-  Tell(std::move(channel), text, shard);
-  notices_.back().heard_by = std::move(heard_by);
-}
-
-void EngineContext::Record() {
-  journal::Journal& journal = engine_.journal_;
-  lane_.seen = journal.Append(lane_.index, lane_.seen);
-  record_count_ = 0;
-  if (std::exchange(changes_, false) && client_ != nullptr) {
-    client_->wrote = std::max(client_->wrote, lane_.seen + 1);
-  }
-  if (lane_.exclusive) journal.Cut();  // no stripe hands it on
+  effects_.Commit(engine_, lane_, client_);
 }
 
 void EngineContext::BeginUpkeep() {
@@ -183,15 +132,14 @@ void EngineContext::DropPrebuilt() {
   prebuilt_.clear();
 }
 
-void EngineContext::Propagate(std::span<const std::string_view> words, int db) {
+void EngineContext::Propagate(commands::Args words, int db) {
   if (!engine_.journal_.enabled() || (client_ != nullptr && client_->has(kClientReplay))) return;
-  engine_.journal_.Add(lane_.index, words, static_cast<uint32_t>(db));
-  ++record_count_;
+  effects_.Add(engine_.journal_, lane_.index, words, db);
 }
 
 void EngineContext::Effect(commands::Args words) {
   verbatim_ = false;
-  changes_ = true;
+  effects_.NoteChange();
   Propagate(words, db_);
 }
 
@@ -235,7 +183,7 @@ Table& EngineContext::TableOf(int db, const Located& at) {
 
 void EngineContext::Touch(Entry* entry) {
   if (client_ != nullptr && client_->has(kClientNoTouch) && command_->spec->name != "touch") return;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   if (UsesLfu(settings.maxmemory_policy)) {
     entry->set_age(LfuTouched(entry->age(), now_ms_, settings, lane_.rng));
   } else if (entry->age() != lane_.lru_clock) {
@@ -823,7 +771,7 @@ bool EngineContext::SelectDb(int db) {
 commands::KeyAge EngineContext::Age(std::string_view key) {
   const Located at = Locate(db_, key);
   commands::KeyAge age;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   age.lfu = UsesLfu(settings.maxmemory_policy);
   if (at.entry == nullptr) return age;
   if (age.lfu) {
@@ -837,7 +785,7 @@ commands::KeyAge EngineContext::Age(std::string_view key) {
 void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequency) {
   const Located at = Locate(db_, key);
   if (at.entry == nullptr) return;
-  const Settings& settings = *engine_.settings_;
+  const config::Settings& settings = *engine_.settings_;
   if (UsesLfu(settings.maxmemory_policy)) {
     if (frequency >= 0) at.entry->set_age(LfuPack(now_ms_, frequency));
   } else if (idle_seconds >= 0) {
@@ -867,18 +815,27 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
   if ((wanted & commands::kNotifyKeyspace) != 0) {
     std::string channel = "__keyspace@" + number + "__:";
     channel += key;
-    Tell(std::move(channel), event, false);
+    effects_.Tell(std::move(channel), event, false);
   }
   if ((wanted & commands::kNotifyKeyevent) != 0) {
     std::string channel = "__keyevent@" + number + "__:";
     channel += event;
-    Tell(std::move(channel), key, false);
+    effects_.Tell(std::move(channel), key, false);
   }
 }
 
 int64_t EngineContext::max_string_size() const {
   return static_cast<int64_t>(engine_.settings_->proto_max_bulk_len);
 }
+const commands::Parts& EngineContext::parts() const {
+  return engine_.host_ == nullptr ? Context::parts() : engine_.host_->parts();
+}
+
+std::string EngineContext::DescribeSession() {
+  client_->last_command = command_table().Resolve(args_);
+  return ClientLine(*client_, now_ms_);
+}
+
 const types::CollectionLimits& EngineContext::collection_limits() const {
   return *engine_.settings_;
 }
@@ -889,10 +846,11 @@ bool EngineContext::skips_checksums() const {
 }
 
 bool EngineContext::shares_numbers() const {
-  const Settings& settings = *engine_.settings_;
-  return settings.maxmemory == 0 || !(UsesLfu(settings.maxmemory_policy) ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kAllkeysLru ||
-                                      settings.maxmemory_policy == MaxmemoryPolicy::kVolatileLru);
+  const config::Settings& settings = *engine_.settings_;
+  return settings.maxmemory == 0 ||
+         !(UsesLfu(settings.maxmemory_policy) ||
+           settings.maxmemory_policy == config::MaxmemoryPolicy::kAllkeysLru ||
+           settings.maxmemory_policy == config::MaxmemoryPolicy::kVolatileLru);
 }
 bool EngineContext::lazy_user_del() const { return engine_.settings_->lazyfree_lazy_user_del; }
 bool EngineContext::lazy_user_flush() const { return engine_.settings_->lazyfree_lazy_user_flush; }

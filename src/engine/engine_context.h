@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "commands/context.h"
+#include "engine/effects.h"
 #include "engine/engine.h"
-#include "types/type_registry.h"
+#include "types/value/type_registry.h"
 
 namespace sava::engine {
 
@@ -57,7 +58,7 @@ class EngineContext final : public commands::Context {
   // Whether the command since Begin has made its client wait.
   bool blocked() const { return blocked_; }
   // Keeps an argument out of MONITOR and the slow log.
-  void Redact(size_t index) {
+  void Redact(size_t index) override {
     if (shown_.empty()) shown_.assign(args_.begin(), args_.end());
     shown_[index] = "(redacted)";
   }
@@ -67,16 +68,8 @@ class EngineContext final : public commands::Context {
   void BeginGroup() { in_group_ = true; }
   void EndGroup();
   bool in_group() const { return in_group_; }
-  // What others are to be told of this command or group: posted by its End or EndGroup, when the
-  // record has its ticket, so that nobody is told of a write that cannot be waited for yet.
-  void Tell(std::string channel, std::string_view text, bool shard) {
-    notices_.push_back({std::move(channel), std::string(text), shard, nullptr, {}});
-  }
-  // The same for what the client itself publishes: it hears it only by what it listens to now.
-  void TellFrom(const Client& publisher, std::string channel, std::string_view text, bool shard);
-  void TellMonitors(std::shared_ptr<const Message> line) {
-    notices_.push_back({{}, {}, false, std::move(line), {}});
-  }
+  // What it leaves behind for others.
+  EffectGroup& effects() { return effects_; }
 
   commands::Value Find(std::string_view key, commands::Access access) override;
   void SetString(std::string_view key, std::string_view value, int64_t expire_at,
@@ -131,6 +124,12 @@ class EngineContext final : public commands::Context {
   bool skips_checksums() const override;
   bool lazy_user_del() const override;
   bool lazy_user_flush() const override;
+  commands::Session& session() override { return *client_; }
+  bool has_session() const override { return client_ != nullptr; }
+  bool is_local() const override { return client_->has(kClientLocal); }
+  bool in_transaction() const override { return client_->has(kClientInExec); }
+  void UserChanged() override { client_->rate_generation = 0; }
+  std::string DescribeSession() override;
   uint64_t Random() override { return lane_.rng.Next(); }
   const commands::CommandTable& command_table() const override;
   const types::TypeRegistry* type_registry() const override { return &types::AllTypes(); }
@@ -161,6 +160,8 @@ class EngineContext final : public commands::Context {
   bool IsExpired(int db, std::string_view key);
 
  private:
+  const commands::Parts& parts() const override;
+
   struct Located {
     uint64_t hash;
     size_t stripe;
@@ -185,11 +186,9 @@ class EngineContext final : public commands::Context {
   void Discard(const keyspace::Displaced& displaced);
   void PutValue(int db, std::string_view key, const keyspace::NewValue& value, int64_t expire_at);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
-  void Propagate(std::span<const std::string_view> words, int db);
-  // Appends the effects to the journal. REQUIRES: there are some.
+  // For the journal, if it wants to know.
+  void Propagate(commands::Args words, int db);
   class Visit;
-  void Record();
-  void PostNotices();
 
   static constinit thread_local const EngineContext* running_;
 
@@ -211,17 +210,7 @@ class EngineContext final : public commands::Context {
   std::optional<std::string_view> ready_key_;
   std::vector<std::string_view> shown_;  // empty: nothing was redacted
   std::vector<std::pair<const char*, base::Blob*>> prebuilt_;
-  uint32_t record_count_ = 0;  // effects of this command or group, which the journal has
-  bool changes_ = false;       // what a client wanted, not only what time has done
-  struct Notice {
-    std::string channel;
-    std::string text;
-    bool shard;
-    std::shared_ptr<const Message> line;  // for monitors, instead
-    // With a publisher: its channel and patterns by which it hears its own message.
-    std::optional<std::vector<std::string>> heard_by;
-  };
-  std::vector<Notice> notices_;
+  EffectGroup effects_;
 };
 
 }  // namespace sava::engine

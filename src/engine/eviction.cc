@@ -19,18 +19,22 @@ namespace {
 
 constexpr int64_t kClaim = 64 * 1024;
 
-bool VolatileOnly(MaxmemoryPolicy policy) {
-  return policy == MaxmemoryPolicy::kVolatileLru || policy == MaxmemoryPolicy::kVolatileLfu ||
-         policy == MaxmemoryPolicy::kVolatileRandom || policy == MaxmemoryPolicy::kVolatileTtl;
+bool VolatileOnly(config::MaxmemoryPolicy policy) {
+  return policy == config::MaxmemoryPolicy::kVolatileLru ||
+         policy == config::MaxmemoryPolicy::kVolatileLfu ||
+         policy == config::MaxmemoryPolicy::kVolatileRandom ||
+         policy == config::MaxmemoryPolicy::kVolatileTtl;
 }
 
-bool RandomPolicy(MaxmemoryPolicy policy) {
-  return policy == MaxmemoryPolicy::kVolatileRandom || policy == MaxmemoryPolicy::kAllkeysRandom;
+bool RandomPolicy(config::MaxmemoryPolicy policy) {
+  return policy == config::MaxmemoryPolicy::kVolatileRandom ||
+         policy == config::MaxmemoryPolicy::kAllkeysRandom;
 }
 
 // Higher is better to evict.
-uint64_t Score(const Entry& entry, const Settings& settings, int64_t now_ms, uint32_t lru_clock) {
-  if (settings.maxmemory_policy == MaxmemoryPolicy::kVolatileTtl) {
+uint64_t Score(const Entry& entry, const config::Settings& settings, int64_t now_ms,
+               uint32_t lru_clock) {
+  if (settings.maxmemory_policy == config::MaxmemoryPolicy::kVolatileTtl) {
     return UINT64_MAX - static_cast<uint64_t>(entry.expire_at());
   }
   if (UsesLfu(settings.maxmemory_policy)) {
@@ -69,7 +73,7 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 
 // Fills the lane's pool from one random table and evicts the best candidate that is still there.
 Engine::Evicted Engine::EvictOne(Lane& lane) {
-  const Settings& settings = *settings_;
+  const config::Settings& settings = *settings_;
   const bool volatile_only = VolatileOnly(settings.maxmemory_policy);
   EngineContext& context = *lane.context;
   for (int tries = 0; tries < 64; ++tries) {
@@ -143,7 +147,7 @@ bool Engine::MakeRoom(Lane& lane) {
   auto used = static_cast<int64_t>(UsedMemory()) - uncounted;
   lane.room = limit - used;
   if (used <= limit) return true;
-  if (settings_->maxmemory_policy == MaxmemoryPolicy::kNoEviction) return false;
+  if (settings_->maxmemory_policy == config::MaxmemoryPolicy::kNoEviction) return false;
   const uint64_t start = base::Ticks();
   // 500 microseconds at the default tenacity of 10, without end at 100.
   const int64_t tenacity = settings_->maxmemory_eviction_tenacity;

@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "journal/rdb_format.h"
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::engine {
 
 namespace {
+
+// What a library begins with in a payload of FUNCTION DUMP, as in an RDB file.
+constexpr uint8_t kFunctionRecord = 245;
 
 constexpr std::string_view kNamePrefix = "name=";
 
@@ -81,7 +83,7 @@ base::Status FunctionLibraries::Restore(std::span<const std::string_view> words)
   types::Reader in(body);
   std::string scratch;
   while (in.remaining() > 0) {
-    const bool function = in.Byte() == journal::kRdbFunction;
+    const bool function = in.Byte() == kFunctionRecord;
     const std::string_view code = in.StringView(&scratch);
     if (!function || !in.ok()) return base::Error{"ERR given type is not a function"};
     codes.emplace_back(code);

@@ -110,7 +110,7 @@ bool RateBucket::Idle(int64_t now_ms) {
 
 // ---- configuration ----
 
-base::Status Limiter::Check(const Settings& settings) const {
+base::Status Limiter::Check(const config::Settings& settings) const {
   for (const std::string& name : settings.ratelimit_exempt) {
     if (table_.FindFullName(name) == nullptr) {
       return base::Error{fmt::format("there is no command '{}'", name)};
@@ -119,7 +119,7 @@ base::Status Limiter::Check(const Settings& settings) const {
   return {};
 }
 
-void Limiter::Configure(const Settings& settings) {
+void Limiter::Configure(const config::Settings& settings) {
   settings_ = &settings;
   enabled_ = settings.ratelimit_enabled;
   engaged_ = engaged_ || enabled_;
@@ -163,15 +163,15 @@ void Limiter::Resolve(Client& client, int64_t now_ms) {
   if (!enabled_ || client.rate_exempt) return;
   if (client.authenticated) {
     const RateRule* rule = settings_->ratelimit_default ? &*settings_->ratelimit_default : nullptr;
-    for (const UserLimit& limit : settings_->ratelimit_users) {
+    for (const config::UserLimit& limit : settings_->ratelimit_users) {
       if (limit.user == client.user) rule = &limit.rule;
     }
     if (rule != nullptr) client.rate_user = FindOrMake(prefix_ + client.user, *rule, now_ms);
   }
   base::IpAddress address;
   if (client.has(kClientUnixSocket) || !base::ParsePeer(client.addr, &address)) return;
-  const NetworkLimit* best = nullptr;
-  for (const NetworkLimit& limit : settings_->ratelimit_networks) {
+  const config::NetworkLimit* best = nullptr;
+  for (const config::NetworkLimit& limit : settings_->ratelimit_networks) {
     if (!limit.network.Contains(address)) continue;
     if (best == nullptr || limit.network.prefix > best->network.prefix) best = &limit;
   }

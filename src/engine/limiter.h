@@ -22,8 +22,8 @@
 
 #include "base/result.h"
 #include "commands/registry.h"
-#include "engine/settings.h"
-#include "types/rate_limit.h"
+#include "config/settings.h"
+#include "types/counters/rate_limit.h"
 
 namespace sava::engine {
 
@@ -99,9 +99,9 @@ class Limiter {
   explicit Limiter(const commands::CommandTable* table) : table_(*table) {}
 
   // Whether the settings can be used: all exempt commands exist.
-  base::Status Check(const Settings& settings) const;
+  base::Status Check(const config::Settings& settings) const;
   // Puts the settings into effect. REQUIRES: Check; nobody else is inside the gate.
-  void Configure(const Settings& settings);
+  void Configure(const config::Settings& settings);
 
   bool enabled() const { return enabled_; }
   // Whether keys with the prefix may be buckets: on, or it has been.
@@ -139,7 +139,7 @@ class Limiter {
   uint64_t generation_ = 1;
   std::string prefix_;
   std::vector<uint8_t> exempt_;  // by Command::id
-  const Settings* settings_ = nullptr;
+  const config::Settings* settings_ = nullptr;
   bool engaged_ = false;
 
   std::mutex mutex_;

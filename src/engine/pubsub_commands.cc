@@ -104,7 +104,7 @@ void PublishTo(Context& ctx, bool shard) {
   int64_t receivers = 0;
   if (client.has(kClientInExec)) {
     receivers = pubsub.Receivers(ctx.arg(1), shard);
-    ec.TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
+    ec.effects().TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
     const size_t mark = client.out.Mark();
     const uint64_t ticket = std::max(client.wrote, client.saw);

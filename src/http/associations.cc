@@ -10,15 +10,16 @@ namespace {
 
 using protocol::HttpResponse;
 
-bool ReadKey(JsonReader* reader, std::string* scratch, std::string_view* value) {
+bool ReadKey(JsonReader* reader, const JsonMember& member, std::string* scratch,
+             std::string_view* value) {
   if (value->data() != nullptr) return reader->Fail("a property is given twice");
-  const char first = reader->Peek();
-  if (first == '"') {
-    if (!reader->String(scratch, value)) return false;
-    return !value->empty() || reader->Fail("a key is empty");
+  if (member.kind == JsonKind::kOther) {
+    return reader->Fail("a key is neither a string nor a number");
   }
-  if (first == '-' || (first >= '0' && first <= '9')) return reader->Number(value);
-  return reader->Fail("a key is neither a string nor a number");
+  if (member.value.empty()) return reader->Fail("a key is empty");
+  if (!member.in_text) scratch->assign(member.value);
+  *value = member.in_text ? member.value : std::string_view(*scratch);
+  return true;
 }
 
 // *k from the query; false when it is not a number in range.
@@ -34,27 +35,31 @@ bool ReadTop(std::string_view query, int64_t* k) {
   return outcome == QueryReader::Outcome::kEnd;
 }
 
-void WriteTop(std::string_view reply, Call& call) {
+// Appends a pair of a member and its count; false when it is none.
+bool AppendPair(protocol::ReplyValue pair, std::string* body) {
+  if (pair.kind() != protocol::ReplyKind::kArray || pair.size() != 2) return false;
+  auto part = pair.begin();
+  const protocol::ReplyValue member = *part;
+  const protocol::ReplyValue frequency = *++part;
+  if (!member.is_text() || !frequency.is_int()) return false;
+  body->append("{\"associatedKey\":");
+  AppendJson(body, member.text());
+  body->append(",\"frequency\":").append(base::IntText(frequency.integer())).push_back('}');
+  return true;
+}
+
+void WriteTop(Call& call) {
   HttpResponse* response = call.response;
-  ReplyReader reader(reply);
-  std::string_view error;
-  if (reader.Error(&error)) return ProblemFromError(response, error, call.executor);
-  int64_t count = 0;
+  const protocol::ReplyValue reply = call.reply();
+  if (reply.is_error()) return ProblemFromError(response, reply.text(), call.executor);
   std::string& body = response->body;
-  body.push_back('[');
-  bool good = reader.Array(&count) && count % 2 == 0;
-  for (int64_t i = 0; good && i < count; i += 2) {
-    std::string_view member;
-    int64_t frequency = 0;
-    good = reader.Bulk(&member) && reader.Int(&frequency);
-    if (!good) break;
-    body.append(i == 0 ? "{\"associatedKey\":" : ",{\"associatedKey\":");
-    AppendJson(&body, member);
-    char digits[24];
-    body.append(",\"frequency\":").append(digits, base::FormatInt(frequency, digits));
-    body.push_back('}');
+  bool good = reply.kind() == protocol::ReplyKind::kArray;
+  for (const protocol::ReplyValue pair : reply) {
+    body.push_back(body.empty() ? '[' : ',');
+    good = good && AppendPair(pair, &body);
   }
   if (!good) return Problem(response, 500, "The counter's answer cannot be read.");
+  if (body.empty()) body.push_back('[');
   body.push_back(']');
   response->content_type = kJson;
   response->AddField("Cache-Control", "no-store");
@@ -63,22 +68,21 @@ void WriteTop(std::string_view reply, Call& call) {
 // What stands at a key, by TYPE's reply.
 enum class Found : uint8_t { kNothing, kCounter, kOther, kError };
 
-Found ReadType(std::string_view reply, Call& call) {
-  ReplyReader reader(reply);
-  std::string_view text;
-  if (reader.Simple(&text)) {
-    return text == "none" ? Found::kNothing : text == "afc" ? Found::kCounter : Found::kOther;
-  }
-  if (!reader.Error(&text)) text = "ERR the type cannot be read";
-  ProblemFromError(call.response, text, call.executor);
-  return Found::kError;
+// From a reply that is not what was expected.
+void RefuseFor(Call& call) {
+  const protocol::ReplyValue reply = call.reply();
+  ProblemFromError(call.response, reply.is_error() ? reply.text() : "ERR the answer cannot be read",
+                   call.executor);
 }
 
-// From a reply that is an error.
-void RefuseFor(Call& call, std::string_view reply) {
-  std::string_view error = "ERR the answer cannot be read";
-  static_cast<void>(ReplyReader(reply).Error(&error));
-  ProblemFromError(call.response, error, call.executor);
+Found ReadType(Call& call) {
+  const protocol::ReplyValue reply = call.reply();
+  if (reply.is_text()) {
+    const std::string_view type = reply.text();
+    return type == "none" ? Found::kNothing : type == "afc" ? Found::kCounter : Found::kOther;
+  }
+  RefuseFor(call);
+  return Found::kError;
 }
 
 constexpr std::string_view kNoCounter = "The key holds a value of another type.";
@@ -87,12 +91,14 @@ constexpr std::string_view kNoCounter = "The key holds a value of another type."
 
 bool ReadAssociation(JsonReader* reader, Association* out) {
   out->key = out->associated = {};
-  const bool read = reader->Object([&](std::string_view name) {
-    if (base::EqualsNoCase(name, "key")) return ReadKey(reader, &out->key_scratch, &out->key);
-    if (base::EqualsNoCase(name, "associatedKey")) {
-      return ReadKey(reader, &out->associated_scratch, &out->associated);
+  const bool read = reader->Object([&](const JsonMember& member) {
+    if (base::EqualsNoCase(member.name, "key")) {
+      return ReadKey(reader, member, &out->key_scratch, &out->key);
     }
-    return reader->Skip();
+    if (base::EqualsNoCase(member.name, "associatedKey")) {
+      return ReadKey(reader, member, &out->associated_scratch, &out->associated);
+    }
+    return true;
   });
   if (!read) return false;
   if (out->key.data() == nullptr) return reader->Fail("key is missing");
@@ -105,8 +111,7 @@ Step Associations::Record(Call& call) {
   if (!ReadAssociation(&reader, &association_) ||
       (!reader.AtEnd() && !reader.Fail("something follows the object"))) {
     Problem(call.response, 400,
-            R"(The body is not {"key": ..., "associatedKey": ...}: )" +
-                std::string(reader.error()) + ".");
+            R"(The body is not {"key": ..., "associatedKey": ...}: )" + reader.error() + ".");
     return Step::kDone;
   }
   if (association_.key.size() > call.site.max_key) {
@@ -115,12 +120,11 @@ Step Associations::Record(Call& call) {
   }
   key_.assign(call.site.associations_prefix).append(association_.key);
   const std::string_view words[] = {"AFC.ADD", key_, association_.associated};
-  std::string_view reply;
-  if (!call.executor.Run(words, &reply)) return Step::kWait;
-  if (reply.starts_with(':')) {
+  if (!call.Run(words)) return Step::kWait;
+  if (call.reply().is_int()) {
     call.response->status = 204;
   } else {
-    RefuseFor(call, reply);
+    RefuseFor(call);
   }
   return Step::kDone;
 }
@@ -149,18 +153,16 @@ Step Associations::Top(Call& call, std::string_view name) {
   char digits[24];
   const std::string_view words[] = {
       "AFC.TOP", key_, {digits, base::FormatInt(k, digits)}, "WITHCOUNTS"};
-  std::string_view reply;
-  if (!call.executor.Run(words, &reply)) return Step::kWait;
-  WriteTop(reply, call);
+  if (!call.Run(words)) return Step::kWait;
+  WriteTop(call);
   return Step::kDone;
 }
 
 Step Associations::Forget(Call& call, std::string_view name) {
   if (!KeyOf(call, name)) return Step::kDone;
   const std::string_view words[] = {"AFC.DROP", key_};
-  std::string_view reply;
-  if (!call.executor.Run(words, &reply)) return Step::kWait;
-  if (reply.starts_with('-')) RefuseFor(call, reply);
+  if (!call.Run(words)) return Step::kWait;
+  if (call.reply().is_error()) RefuseFor(call);
   return Step::kDone;
 }
 
@@ -316,9 +318,8 @@ Step BatchJob::Check(Call& call, size_t* budget) {
     --*budget;
     MakeKey(next_, body);
     const std::string_view ask[] = {"TYPE", key_};
-    std::string_view reply;
-    if (!call.executor.Look(ask, &reply)) return Step::kWait;
-    const Found found = ReadType(reply, call);
+    if (!call.Look(ask)) return Step::kWait;
+    const Found found = ReadType(call);
     if (found == Found::kError) return Step::kDone;
     if (found == Found::kOther) {
       Problem(call.response, 409, kNoCounter,
@@ -340,18 +341,17 @@ Step BatchJob::Apply(Call& call, size_t* budget) {
     MakeKey(next_, body);
     words_.assign({"AFC.ADD", key_});
     for (size_t i = next_; i < end; ++i) words_.push_back(View(elements_[i].associated, body));
-    std::string_view reply;
-    if (!call.executor.Run(words_, &reply)) return Step::kWait;
+    if (!call.Run(words_)) return Step::kWait;
     *budget -= std::min(*budget, 1 + (end - next_) / 4);
-    int64_t added = 0;
-    if (!ReplyReader(reply).Int(&added)) {
+    const protocol::ReplyValue reply = call.reply();
+    if (!reply.is_int()) {
       // Somebody has put another value there meanwhile, or the server stopped taking writes.
-      RefuseFor(call, reply);
+      RefuseFor(call);
       call.response->body.pop_back();
       call.response->body += ",\"accepted\":" + base::IntText(static_cast<int64_t>(next_)) + "}";
       return Step::kDone;
     }
-    added_ += added;
+    added_ += reply.integer();
     next_ = end;
   }
   call.response->content_type = kJson;
@@ -375,7 +375,7 @@ Step BatchJob::Go(Call& call) {
 
 std::unique_ptr<Job> Associations::StartBatch(const Call& call) {
   return std::make_unique<BatchJob>(call.site.associations_prefix,
-                                    IsMediaType(call.request.content_type, "application/x-ndjson"));
+                                    IsMediaType(call.request.content_type, kJsonLines));
 }
 
 }  // namespace sava::http

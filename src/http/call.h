@@ -7,6 +7,7 @@
 #include "http/guard.h"
 #include "protocol/http_parser.h"
 #include "protocol/http_response.h"
+#include "protocol/reply_value.h"
 
 namespace sava::http {
 
@@ -22,6 +23,24 @@ struct Call {
   const Site& site;
   commands::Executor& executor;
   protocol::HttpResponse* response;
+  protocol::ParsedReply parsed = {};
+
+  // Runs a command. False when the request has to wait: the command did not run.
+  [[nodiscard]] bool Run(commands::Args words) {
+    std::string_view bytes;
+    if (!executor.Run(words, 3, &bytes)) return false;
+    parsed.Parse(bytes);
+    return true;
+  }
+  // The same for a look that the server's limiter does not count.
+  [[nodiscard]] bool Look(commands::Args words) {
+    std::string_view bytes;
+    if (!executor.Look(words, 3, &bytes)) return false;
+    parsed.Parse(bytes);
+    return true;
+  }
+  // What the last command answered. Null when that cannot be read.
+  protocol::ReplyValue reply() const { return parsed.root(); }
 };
 
 // A request that takes several steps. Between them the request's bytes may move.

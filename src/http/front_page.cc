@@ -9,46 +9,18 @@
 #include "base/version.h"
 #include "http/json.h"
 #include "http/problem.h"
+#include "http/route.h"
 
 namespace sava::http {
 
 namespace {
-
-struct Row {
-  std::string_view method;
-  std::string_view path;
-  std::string_view command;  // empty: none
-  std::string_view summary;
-  std::string_view options;  // of curl, before the URL
-  std::string_view example;  // the path that is asked for
-};
-
-constexpr Row kRows[] = {
-    {"POST", "/associations", "AFC.ADD", "Records that two keys go together.",
-     R"(-H 'Content-Type: application/json' -d '{"key":"u1","associatedKey":"books"}')",
-     "/associations"},
-    {"GET", "/associations/{key}", "AFC.TOP", "What goes with a key, most frequent first.", "",
-     "/associations/u1?k=5"},
-    {"DELETE", "/associations/{key}", "AFC.DROP", "Forgets what goes with a key.", "-X DELETE",
-     "/associations/u1"},
-    {"POST", "/associations:batch", "AFC.ADD", "Records many.",
-     R"(-H 'Content-Type: application/json' -d '[{"key":"u1","associatedKey":"books"}]')",
-     "/associations:batch"},
-    {"POST", "/v1/limits/{key}", "RL.TAKE", "Takes a token from a rate limit.",
-     R"(-H 'Content-Type: application/json' -d )"
-     R"('{"algorithm":"window","limit":3,"periodMs":60000}')",
-     "/v1/limits/u1"},
-    {"GET", "/v1/limits/{key}", "RL.PEEK", "Looks at a rate limit without taking.", "",
-     "/v1/limits/u1?algorithm=window&limit=3&periodMs=60000"},
-    {"GET", "/healthz", "", "Whether the server is well.", "", "/healthz"},
-};
 
 constexpr std::string_view kWhat =
     "A Redis-compatible in-memory server with types of its own: association counters, rate limits, "
     "filters, sketches, URL frontiers.";
 constexpr std::string_view kDocs = "docs/http.md";
 
-std::string Example(const Row& row, std::string_view host) {
+std::string Example(const Route& row, std::string_view host) {
   return fmt::format("curl {}{}'http://{}{}'", row.options, row.options.empty() ? "" : " ", host,
                      row.example);
 }
@@ -116,9 +88,10 @@ void WriteHtml(const Call& call, std::string_view host) {
   body += fmt::format("<h1>Sava</h1>\n<p class=\"about\">Version {} &middot; up for {}</p>\n",
                       base::kVersion, Duration(call.site.uptime_s));
   body += fmt::format("<p>{}</p>\n<h2>What may be asked here</h2>\n<dl>\n", kWhat);
-  for (const Row& row : kRows) {
-    body += fmt::format("<dt><code><b>{}</b> {}</code></dt>\n<dd>{}", row.method, row.path,
-                        row.summary);
+  for (const Route& row : AllRoutes()) {
+    if (row.summary.empty()) continue;
+    body += fmt::format("<dt><code><b>{}</b> {}</code></dt>\n<dd>{}",
+                        protocol::MethodName(row.method), row.pattern, row.summary);
     if (!row.command.empty()) body += fmt::format(" The command <code>{}</code>.", row.command);
     body += fmt::format("<pre><code>{}</code></pre></dd>\n", Escaped(Example(row, host)));
   }
@@ -139,9 +112,13 @@ void WriteJson(const Call& call, std::string_view host) {
   body += fmt::format(R"({{"name":"sava","version":"{}","uptimeSeconds":{},"description":"{}")",
                       base::kVersion, call.site.uptime_s, kWhat);
   body += fmt::format(R"(,"docs":"{}","routes":[)", kDocs);
-  for (const Row& row : kRows) {
-    if (&row != kRows) body.push_back(',');
-    body += fmt::format(R"({{"method":"{}","path":"{}","command":)", row.method, row.path);
+  bool first = true;
+  for (const Route& row : AllRoutes()) {
+    if (row.summary.empty()) continue;
+    if (!first) body.push_back(',');
+    first = false;
+    body += fmt::format(R"({{"method":"{}","path":"{}","command":)",
+                        protocol::MethodName(row.method), row.pattern);
     body += row.command.empty() ? "null" : fmt::format("\"{}\"", row.command);
     body += fmt::format(R"(,"summary":"{}","example":)", row.summary);
     AppendJson(&body, Example(row, host));

@@ -1,38 +1,158 @@
 #include "http/json.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <boost/json/basic_parser_impl.hpp>
+#include <functional>
 
 namespace sava::http {
 
 namespace {
 
-constexpr size_t kMaxDepth = 64;
+namespace json = boost::json;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-void AppendUtf8(std::string* out, unsigned code) {
-  const auto add = [out](unsigned byte) { out->push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    add(code);
-  } else if (code < 0x800) {
-    add(0xc0 | code >> 6);
-    add(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    add(0xe0 | code >> 12);
-    add(0x80 | (code >> 6 & 0x3f));
-    add(0x80 | (code & 0x3f));
-  } else {
-    add(0xf0 | code >> 18);
-    add(0x80 | (code >> 12 & 0x3f));
-    add(0x80 | (code >> 6 & 0x3f));
-    add(0x80 | (code & 0x3f));
-  }
-}
+constexpr size_t kMaxDepth = 65;  // the object that is read counts
 
 // Stands for itself within quotes.
 bool IsPlain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
+
+// A string that arrives in parts: a piece of the text read when it came in one part without
+// escapes, a copy otherwise.
+class Assembled {
+ public:
+  void Add(json::string_view part) {
+    copy_.append(part.data(), part.size());
+    copied_ = true;
+  }
+  void End(json::string_view last, std::string_view text) {
+    const std::less_equal<> before;
+    in_text_ = !copied_ && before(text.data(), last.data()) &&
+               before(last.data() + last.size(), text.data() + text.size());
+    if (!in_text_) Add(last);
+    view_ = in_text_ ? std::string_view(last.data(), last.size()) : std::string_view(copy_);
+  }
+  void Clear() {
+    copy_.clear();
+    copied_ = false;
+  }
+  std::string_view view() const { return view_; }
+  bool in_text() const { return in_text_; }
+
+ private:
+  std::string copy_;
+  bool copied_ = false;
+  bool in_text_ = false;
+  std::string_view view_;
+};
+
+// What the parser calls: finds the members of the outermost object.
+class Members {
+ public:
+  using Visitor = bool (*)(const void* context, const JsonMember& member);
+  using Error = json::error_code;
+  using View = json::string_view;
+
+  // Bodies are small already.
+  static constexpr size_t max_object_size = SIZE_MAX;
+  static constexpr size_t max_array_size = SIZE_MAX;
+  static constexpr size_t max_key_size = SIZE_MAX;
+  static constexpr size_t max_string_size = SIZE_MAX;
+
+  Members(std::string_view text, Visitor visitor, const void* context)
+      : text_(text), visitor_(visitor), context_(context) {}
+
+  bool on_document_begin(Error& /*error*/) { return true; }
+  bool on_document_end(Error& /*error*/) { return true; }
+  bool on_object_begin(Error& error) { return Begin(error); }
+  bool on_object_end(size_t /*size*/, Error& /*error*/) { return End(); }
+  bool on_array_begin(Error& error) { return Begin(error); }
+  bool on_array_end(size_t /*size*/, Error& /*error*/) { return End(); }
+  bool on_key_part(View part, size_t /*size*/, Error& /*error*/) {
+    if (depth_ == 1) name_.Add(part);
+    return true;
+  }
+  bool on_key(View last, size_t /*size*/, Error& /*error*/) {
+    if (depth_ == 1) name_.End(last, text_);
+    return true;
+  }
+  bool on_string_part(View part, size_t /*size*/, Error& /*error*/) {
+    if (depth_ == 1) value_.Add(part);
+    return true;
+  }
+  bool on_string(View last, size_t /*size*/, Error& error) {
+    if (depth_ == 1) value_.End(last, text_);
+    return Member(JsonKind::kString, error);
+  }
+  // Only when a text comes in pieces.
+  bool on_number_part(View part, Error& /*error*/) {
+    if (depth_ == 1) value_.Add(part);
+    return true;
+  }
+  bool on_int64(int64_t /*value*/, View last, Error& error) { return Number(last, error); }
+  bool on_uint64(uint64_t /*value*/, View last, Error& error) { return Number(last, error); }
+  bool on_double(double /*value*/, View last, Error& error) { return Number(last, error); }
+  bool on_bool(bool /*value*/, Error& error) { return Member(JsonKind::kOther, error); }
+  bool on_null(Error& error) { return Member(JsonKind::kOther, error); }
+  bool on_comment_part(View /*part*/, Error& /*error*/) { return true; }
+  bool on_comment(View /*last*/, Error& /*error*/) { return true; }
+
+ private:
+  bool Begin(Error& error) {
+    const bool goes_on = Member(JsonKind::kOther, error);
+    ++depth_;
+    return goes_on;
+  }
+  bool End() {
+    --depth_;
+    return true;
+  }
+  bool Number(View last, Error& error) {
+    if (depth_ == 1) value_.End(last, text_);
+    return Member(JsonKind::kNumber, error);
+  }
+  // A value begins or is complete.
+  bool Member(JsonKind kind, Error& error) {
+    if (depth_ != 1) return true;
+    JsonMember member{name_.view(), kind, {}, false};
+    if (kind != JsonKind::kOther) {
+      member.value = value_.view();
+      member.in_text = value_.in_text();
+    }
+    const bool goes_on = visitor_(context_, member);
+    if (!goes_on) error = json::error::exception;
+    name_.Clear();
+    value_.Clear();
+    return goes_on;
+  }
+
+  const std::string_view text_;
+  const Visitor visitor_;
+  const void* const context_;
+  size_t depth_ = 0;
+  Assembled name_;
+  Assembled value_;
+};
+
+std::string Explain(json::error_code code, size_t position) {
+  switch (static_cast<json::error>(code.value())) {
+    case json::error::incomplete:
+      return "the text ends within the object";
+    case json::error::too_deep:
+      return "the nesting is too deep";
+    case json::error::exponent_overflow:
+      return "the exponent of a number is too large";
+    case json::error::illegal_leading_surrogate:
+    case json::error::illegal_trailing_surrogate:
+      return "a surrogate stands alone";
+    case json::error::expected_hex_digit:
+      return "an escape is not four hexadecimal digits";
+    default:
+      return fmt::format("not valid JSON at byte {}", position);
+  }
 }
 
 }  // namespace
@@ -69,171 +189,15 @@ bool JsonReader::Take(char c) {
   return true;
 }
 
-bool JsonReader::String(std::string* scratch, std::string_view* value) {
-  if (!Take('"')) return Fail("a string is expected");
-  const size_t start = position_;
-  size_t copied = start;
-  bool escaped = false;
-  while (position_ < text_.size()) {
-    const char c = text_[position_];
-    if (IsPlain(c)) {
-      ++position_;
-    } else if (c == '"') {
-      const std::string_view rest = text_.substr(copied, position_ - copied);
-      if (escaped) scratch->append(rest);
-      *value = escaped ? std::string_view(*scratch) : rest;
-      ++position_;
-      return true;
-    } else if (c == '\\') {
-      if (!escaped) scratch->clear();
-      escaped = true;
-      scratch->append(text_.substr(copied, position_ - copied));
-      if (!Unescape(scratch)) return false;
-      copied = position_;
-    } else {
-      const size_t length =
-          static_cast<unsigned char>(c) < 0x20 ? 0 : Utf8Length(text_.substr(position_));
-      if (length == 0) {
-        return Fail(static_cast<unsigned char>(c) < 0x20 ? "a string holds a control character"
-                                                         : "a string is not UTF-8");
-      }
-      position_ += length;
-    }
-  }
-  return Fail("a string has no end");
-}
-
-bool JsonReader::HexCode(unsigned* code) {
-  if (text_.size() - position_ < 4) return Fail("an escape is not complete");
-  *code = 0;
-  for (size_t i = 0; i < 4; ++i) {
-    const char c = text_[position_ + i];
-    const unsigned digit = IsDigit(c)             ? static_cast<unsigned>(c - '0')
-                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10)
-                           : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10)
-                                                  : 16U;
-    if (digit == 16) return Fail("an escape is not four hexadecimal digits");
-    *code = *code * 16 + digit;
-  }
-  position_ += 4;
-  return true;
-}
-
-// At a backslash.
-bool JsonReader::Unescape(std::string* out) {
-  static constexpr std::string_view kLetters = "\"\\/bfnrt";
-  static constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";
-  if (text_.size() - position_ < 2) return Fail("an escape is not complete");
-  const char c = text_[position_ + 1];
-  position_ += 2;
-  if (const size_t at = kLetters.find(c); at != std::string_view::npos) {
-    out->push_back(kMeanings[at]);
-    return true;
-  }
-  if (c != 'u') return Fail("an escape is not known");
-  unsigned code;
-  if (!HexCode(&code)) return false;
-  if (code >= 0xdc00 && code <= 0xdfff) return Fail("a surrogate stands alone");
-  if (code >= 0xd800 && code <= 0xdbff) {
-    unsigned low = 0;
-    if (text_.substr(position_, 2) != "\\u") return Fail("a surrogate stands alone");
-    position_ += 2;
-    if (!HexCode(&low)) return false;
-    if (low < 0xdc00 || low > 0xdfff) return Fail("a surrogate stands alone");
-    code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-  }
-  AppendUtf8(out, code);
-  return true;
-}
-
-bool JsonReader::Number(std::string_view* text) {
-  static_cast<void>(Peek());
-  const size_t start = position_;
-  const auto digits = [this] {
-    const size_t from = position_;
-    while (position_ < text_.size() && IsDigit(text_[position_])) ++position_;
-    return position_ > from;
-  };
-  const auto one_of = [this](std::string_view set) {
-    if (position_ == text_.size() || set.find(text_[position_]) == std::string_view::npos) {
-      return false;
-    }
-    ++position_;
-    return true;
-  };
-  one_of("-");
-  const bool zero = one_of("0");
-  if (!zero && !digits()) return Fail("a number is expected");
-  if (one_of(".") && !digits()) return Fail("a number ends with its point");
-  if (one_of("eE")) {
-    one_of("+-");
-    if (!digits()) return Fail("a number has an empty exponent");
-  }
-  *text = text_.substr(start, position_ - start);
-  return true;
-}
-
-bool JsonReader::Word(std::string_view word) {
-  if (text_.substr(position_, word.size()) != word) return Fail("a value is expected");
-  position_ += word.size();
-  return true;
-}
-
-bool JsonReader::Skip() {
-  std::string scratch;
-  std::string_view value;
-  switch (Peek()) {
-    case '"':
-      return String(&scratch, &value);
-    case 't':
-      return Word("true");
-    case 'f':
-      return Word("false");
-    case 'n':
-      return Word("null");
-    case '{':
-    case '[':
-      return SkipNested();
-    default:
-      return Number(&value);
-  }
-}
-
-// An array or object: its open brackets are kept on a stack of bounded depth.
-bool JsonReader::SkipNested() {
-  char open[kMaxDepth];
-  size_t depth = 0;
-  std::string scratch;
-  std::string_view name;
-  const auto read_name = [&] {
-    if (!String(&scratch, &name)) return false;
-    return Take(':') || Fail("a colon is expected");
-  };
-  do {
-    // A value begins here.
-    const char c = Peek();
-    if (c == '{' || c == '[') {
-      if (depth == kMaxDepth) return Fail("the nesting is too deep");
-      ++position_;
-      open[depth++] = c;
-      if (!Take(c == '{' ? '}' : ']')) {
-        if (c == '{' && !read_name()) return false;
-        continue;
-      }
-      --depth;
-    } else if (!Skip()) {
-      return false;
-    }
-    // A value ended here: either another follows, or what holds it ends too.
-    while (depth > 0 && !Take(',')) {
-      if (!Take(open[depth - 1] == '{' ? '}' : ']')) {
-        return Fail("a comma or the end of an array or object is expected");
-      }
-      --depth;
-    }
-    if (depth > 0 && open[depth - 1] == '{' && !read_name()) return false;
-  } while (depth > 0);
-  return true;
+bool JsonReader::Walk(Visitor visitor, const void* context) {
+  if (Peek() != '{') return Fail("an object is expected");
+  json::parse_options options;
+  options.max_depth = kMaxDepth;
+  const std::string_view rest = text_.substr(position_);
+  json::basic_parser<Members> parser(options, rest, visitor, context);
+  json::error_code code;
+  position_ += parser.write_some(false, rest.data(), rest.size(), code);
+  return !code.failed() || Fail(Explain(code, position_));
 }
 
 void AppendJson(std::string* out, std::string_view text) {

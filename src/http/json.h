@@ -1,14 +1,30 @@
-// JSON for small bodies: a strict reader that walks a text in place, and the writing of strings.
+// JSON for small bodies: a strict reader of objects, and the writing of strings.
 //
 // Strict means RFC 8259: no comments, no trailing commas, valid UTF-8, no lone surrogates. Nothing
-// is built: the caller asks for what it expects next. Nesting is bounded.
+// is built: the caller sees one member after the other. Boost.JSON does the parsing; nesting is
+// bounded.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace sava::http {
+
+enum class JsonKind : uint8_t {
+  kString,
+  kNumber,
+  kOther,  // checked, not handed out
+};
+
+// A member of an object. Views end with the call that gets it, unless `in_text`.
+struct JsonMember {
+  std::string_view name;
+  JsonKind kind = JsonKind::kOther;
+  std::string_view value;  // a string decoded, a number as it is written
+  bool in_text = false;    // the value is a piece of the text that is read
+};
 
 class JsonReader {
  public:
@@ -21,26 +37,14 @@ class JsonReader {
   bool Take(char c);
   bool AtEnd() { return Peek() == '\0' && position_ == text_.size(); }
 
-  // A string. *value points into the text, or into *scratch when it had escapes.
-  bool String(std::string* scratch, std::string_view* value);
-  // A number, as it is written.
-  bool Number(std::string_view* text);
-  // A value of any kind.
-  bool Skip();
-
-  // Reads an object: calls property(name) for each; it reads the value and says whether to go on.
-  template <typename Property>
-  bool Object(const Property& property) {
-    if (!Take('{')) return Fail("an object is expected");
-    if (Take('}')) return true;
-    std::string scratch;
-    do {
-      std::string_view name;
-      if (!String(&scratch, &name)) return false;
-      if (!Take(':')) return Fail("a colon is expected");
-      if (!property(name)) return false;
-    } while (Take(','));
-    return Take('}') || Fail("a comma or } is expected");
+  // Reads an object: calls visit(member) for each member, which says whether to go on.
+  template <typename Visit>
+  bool Object(const Visit& visit) {
+    return Walk(
+        [](const void* context, const JsonMember& member) -> bool {
+          return (*static_cast<const Visit*>(context))(member);
+        },
+        &visit);
   }
 
   size_t position() const { return position_; }
@@ -49,17 +53,15 @@ class JsonReader {
     if (error_.empty()) error_ = why;
     return false;
   }
-  std::string_view error() const { return error_; }
+  const std::string& error() const { return error_; }
 
  private:
-  bool Unescape(std::string* out);
-  bool HexCode(unsigned* code);
-  bool SkipNested();
-  bool Word(std::string_view word);
+  using Visitor = bool (*)(const void* context, const JsonMember& member);
+  bool Walk(Visitor visitor, const void* context);
 
   std::string_view text_;
   size_t position_;
-  std::string_view error_;
+  std::string error_;
 };
 
 // The length of the UTF-8 character at the front of the text, 0 when it is not one.

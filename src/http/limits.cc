@@ -26,16 +26,15 @@ std::string* Limits::Place(std::string_view name) {
 
 std::string Limits::ReadBody(std::string_view body) {
   JsonReader reader(body);
-  std::string scratch;
-  const bool read = reader.Object([&](std::string_view name) {
-    std::string* place = Place(name);
+  const bool read = reader.Object([&](const JsonMember& member) {
+    std::string* place = Place(member.name);
     if (place == nullptr) return reader.Fail("a property is not known");
     if (!place->empty()) return reader.Fail("a property is given twice");
-    std::string_view value;
-    if (place == &wanted_.algorithm ? !reader.String(&scratch, &value) : !reader.Number(&value)) {
-      return false;
+    const bool text = place == &wanted_.algorithm;
+    if (member.kind != (text ? JsonKind::kString : JsonKind::kNumber)) {
+      return reader.Fail(text ? "a string is expected" : "a number is expected");
     }
-    *place = value;
+    *place = member.value;
     return true;
   });
   if (read && reader.AtEnd()) return {};
@@ -108,21 +107,22 @@ Step Limits::Run(Call& call, std::string_view command, std::string_view name,
   words_.assign({command, key, wanted_.algorithm, wanted_.limit, wanted_.period_ms});
   if (!wanted_.burst.empty()) words_.insert(words_.end(), {"BURST", wanted_.burst});
   if (!wanted_.cost.empty()) words_.insert(words_.end(), {"COST", wanted_.cost});
-  std::string_view reply;
-  if (!call.executor.Run(words_, &reply)) return Step::kWait;
-  WriteOutcome(reply, call);
+  if (!call.Run(words_)) return Step::kWait;
+  WriteOutcome(call);
   return Step::kDone;
 }
 
-void Limits::WriteOutcome(std::string_view reply, Call& call) const {
+void Limits::WriteOutcome(Call& call) const {
   protocol::HttpResponse* response = call.response;
-  ReplyReader reader(reply);
-  std::string_view error;
-  if (reader.Error(&error)) return ProblemFromError(response, error, call.executor);
-  int64_t count = 0;
+  const protocol::ReplyValue reply = call.reply();
+  if (reply.is_error()) return ProblemFromError(response, reply.text(), call.executor);
   int64_t values[5] = {};
-  bool good = reader.Array(&count) && count == 5;
-  for (int64_t& value : values) good = good && reader.Int(&value);
+  bool good = reply.kind() == protocol::ReplyKind::kArray && reply.size() == std::size(values);
+  size_t filled = 0;
+  for (const protocol::ReplyValue value : reply) {
+    good = good && value.is_int();
+    if (good) values[filled++] = value.integer();
+  }
   if (!good) return Problem(response, 500, "The bucket's answer cannot be read.");
   const bool allowed = values[0] == 1;
   const std::string members =

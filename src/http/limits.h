@@ -33,7 +33,7 @@ class Limits {
   std::string ReadQuery(std::string_view query);
   std::string CheckWanted() const;
   Step Run(Call& call, std::string_view command, std::string_view name, const std::string& problem);
-  void WriteOutcome(std::string_view reply, Call& call) const;
+  void WriteOutcome(Call& call) const;
 
   Wanted wanted_;
   std::string key_scratch_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "commands/errors.h"
 #include "http/json.h"
 
 namespace sava::http {
@@ -28,7 +29,7 @@ int StatusOf(std::string_view error) {
     if (row.code == code) return row.status;
   }
   if (error.starts_with("ERR unknown command")) return 501;
-  if (error == "ERR not a rate limit bucket") return 409;
+  if (error == commands::errors::kNotBucket) return 409;
   return 400;
 }
 

@@ -11,6 +11,7 @@
 namespace sava::http {
 
 inline constexpr std::string_view kJson = "application/json";
+inline constexpr std::string_view kJsonLines = "application/x-ndjson";
 inline constexpr std::string_view kQuotaExceeded =
     "https://iana.org/assignments/http-problem-types#quota-exceeded";
 

@@ -1,19 +1,12 @@
 // Routes: which request goes where. Turns requests into commands and their replies into responses;
-// knows no sockets. One per event-loop thread, which it belongs to.
-//
-//   GET  /                            what may be asked, for people and programs
-//   GET  /healthz                     alive
-//   POST /associations                AFC.ADD
-//   POST /associations:batch          AFC.ADD, many
-//   GET, DELETE /associations/{key}   AFC.TOP, AFC.DROP
-//   POST, GET /v1/limits/{key}        RL.TAKE, RL.PEEK
+// knows no sockets. One per event-loop thread, which it belongs to. The routes themselves are the
+// table in routes.cc.
 #pragma once
 
 #include <memory>
 
-#include "http/associations.h"
 #include "http/call.h"
-#include "http/limits.h"
+#include "http/route.h"
 
 namespace sava::http {
 
@@ -29,8 +22,7 @@ class Routes {
   Step Handle(Call& call, std::unique_ptr<Job>* job);
 
  private:
-  Associations associations_;
-  Limits limits_;
+  Services services_;
 };
 
 }  // namespace sava::http

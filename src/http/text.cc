@@ -83,26 +83,4 @@ bool Base64Decode(std::string_view text, std::string* out) {
   return true;
 }
 
-bool ReplyReader::Line(char kind, std::string_view* text) {
-  if (!rest_.starts_with(kind)) return false;
-  const size_t end = rest_.find("\r\n");
-  if (end == std::string_view::npos) return false;
-  *text = rest_.substr(1, end - 1);
-  rest_.remove_prefix(end + 2);
-  return true;
-}
-
-bool ReplyReader::Header(char kind, int64_t* value) {
-  std::string_view text;
-  return Line(kind, &text) && base::ParseInt(text, value);
-}
-
-bool ReplyReader::Bulk(std::string_view* value) {
-  int64_t size = 0;
-  if (!Header('$', &size) || size < 0 || rest_.size() < static_cast<size_t>(size) + 2) return false;
-  *value = rest_.substr(0, static_cast<size_t>(size));
-  rest_.remove_prefix(static_cast<size_t>(size) + 2);
-  return true;
-}
-
 }  // namespace sava::http

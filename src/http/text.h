@@ -1,5 +1,4 @@
-// Texts of HTTP besides JSON: percent-encoding, query parameters, Base64, and RESP replies as the
-// routes read them.
+// Texts of HTTP besides JSON: percent-encoding, query parameters, Base64.
 #pragma once
 
 #include <cstdint>
@@ -28,23 +27,5 @@ class QueryReader {
 
 // False when the text is not Base64 (padded or not).
 bool Base64Decode(std::string_view text, std::string* out);
-
-// Walks a RESP2 reply. Each call takes the next item if it is of that kind.
-class ReplyReader {
- public:
-  explicit ReplyReader(std::string_view reply) : rest_(reply) {}
-  bool Int(int64_t* value) { return Header(':', value); }
-  bool Array(int64_t* count) { return Header('*', count); }
-  bool Bulk(std::string_view* value);
-  bool Simple(std::string_view* text) { return Line('+', text); }
-  // "WRONGTYPE Operation against …"
-  bool Error(std::string_view* text) { return Line('-', text); }
-
- private:
-  bool Line(char kind, std::string_view* text);
-  bool Header(char kind, int64_t* value);
-
-  std::string_view rest_;
-};
 
 }  // namespace sava::http

@@ -19,7 +19,7 @@
 #include <string_view>
 
 #include "base/blob.h"
-#include "types/object.h"
+#include "types/value/object.h"
 
 namespace sava::keyspace {
 

@@ -22,7 +22,7 @@ Room room;
 // The end of the texts, if the next one follows at `end` without a gap.
 char* Follow(char* text, char* end) { return text == end ? text + strlen(text) + 1 : end; }
 
-std::string Variable(std::string_view name, const engine::Settings& settings,
+std::string Variable(std::string_view name, const config::Settings& settings,
                      std::string_view title, std::string_view config_file) {
   if (name == "title") return std::string(title);
   if (name == "listen-addr") {
@@ -75,7 +75,7 @@ void ShowProcTitle(std::string_view title) {
   if (last == room.begin + size && last + 1 < room.end) *last = ' ';
 }
 
-std::string ProcTitle(const engine::Settings& settings, std::string_view title,
+std::string ProcTitle(const config::Settings& settings, std::string_view title,
                       std::string_view config_file) {
   std::string text;
   std::string_view rest = settings.proc_title_template;

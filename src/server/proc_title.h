@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/settings.h"
+#include "config/settings.h"
 
 namespace sava::server {
 
@@ -21,7 +21,7 @@ void ShowProcTitle(std::string_view title);
 
 // The template of the settings with its variables filled in. `title` is the program's name as it
 // was called, `config_file` may be empty.
-std::string ProcTitle(const engine::Settings& settings, std::string_view title,
+std::string ProcTitle(const config::Settings& settings, std::string_view title,
                       std::string_view config_file);
 
 }  // namespace sava::server

@@ -14,33 +14,32 @@
 #include <filesystem>
 #include <thread>
 
+#include "admin/crash_report.h"
+#include "admin/info.h"
 #include "base/page_pool.h"
+#include "engine/client_list.h"
+#include "engine/clients.h"
 #include "engine/engine_context.h"
-#include "server/crash_report.h"
+#include "front/families.h"
+#include "front/loops.h"
+#include "persistence/families.h"
+#include "persistence/persistence.h"
 #include "server/families.h"
-#include "server/info.h"
-#include "server/loops.h"
-#include "server/persistence.h"
+#include "server/idna.h"
 #include "server/proc_title.h"
-#include "types/shared_texts.h"
+#include "types/collections/shared_texts.h"
 
 namespace sava::server {
 
-static_assert(static_cast<uint32_t>(engine::kNotifyNewKey) == commands::kNotifyNew);
-static_assert(static_cast<uint32_t>(engine::kNotifyKeyMiss) == commands::kNotifyKeyMiss);
-static_assert(static_cast<uint32_t>(engine::kNotifyAll) == commands::kNotifyAll);
+static_assert(static_cast<uint32_t>(config::kNotifyNewKey) == commands::kNotifyNew);
+static_assert(static_cast<uint32_t>(config::kNotifyKeyMiss) == commands::kNotifyKeyMiss);
+static_assert(static_cast<uint32_t>(config::kNotifyAll) == commands::kNotifyAll);
 
 namespace {
-
-constexpr unsigned kFewCores = 4;
 
 // A byte of the shutdown pipe besides the numbers of signals.
 constexpr char kAsked = 0;     // by RequestShutdown
 constexpr char kLoaded = 127;  // by the keeper
-
-// How often free pages are given back, and of how many regions at once: some 100 us each.
-constexpr unsigned kTicksPerTrim = 5;
-constexpr int kRegionsPerTrim = 16;
 
 // How often INFO is kept for a crash report.
 constexpr unsigned kTicksPerInfo = 10;
@@ -77,46 +76,53 @@ std::string RandomHex(size_t digits) {
 
 }  // namespace
 
-void LoopLimits::Load(const engine::Settings& settings) {
-  // Lengths of keys are kept in 32 bits.
-  max_bulk.store(static_cast<int64_t>(std::min<uint64_t>(settings.proto_max_bulk_len, UINT32_MAX)));
-  query_buffer.store(settings.client_query_buffer_limit);
-  timeout.store(settings.timeout);
-  keepalive.store(settings.tcp_keepalive);
-  hz.store(settings.hz > 0 ? settings.hz : 10);
-  shutdown_timeout.store(settings.shutdown_timeout);
-  on_sigint.store(settings.shutdown_on_sigint);
-  on_sigterm.store(settings.shutdown_on_sigterm);
-  maxclients.store(static_cast<size_t>(settings.maxclients));
-  refuse_strangers.store(settings.protected_mode && settings.requirepass.empty());
-  one_loop.store(settings.appendonly && settings.appendfsync == engine::AppendFsync::kAlways &&
-                 settings.threads == 0 && std::thread::hardware_concurrency() <= kFewCores);
-}
-
-Server& Server::Of(commands::Context& context) {
-  return static_cast<Server&>(*engine::EngineContext::Of(context).engine().host());
-}
-
-Server::Server(std::unique_ptr<Config> config)
+Server::Server(std::unique_ptr<config::Config> config)
     : config_(std::move(config)),
-      run_id_(RandomHex(40)),
+      info_(front::kClientsInfo, persistence::kPersistenceInfo),
       log_path_(config_->settings().logfile.empty()
                     ? std::string()
                     : std::filesystem::absolute(config_->settings().logfile).string()) {
-  for (const auto family : commands::AllFamilies()) table_.Add(family);
-  table_.Add(engine::TransactionCommands());
-  table_.Add(engine::PubSubCommands());
-  for (const auto family : ServerFamilies()) table_.Add(family);
-  engine::Settings& settings = config_->settings();
-  threads_ = settings.threads > 0 ? static_cast<size_t>(settings.threads)
-                                  : std::max(1U, std::thread::hardware_concurrency());
+  InstallIdna();
+  for (const auto family : AllFamilies()) table_.Add(family);
+  config::Settings& settings = config_->settings();
+  facts_.threads = settings.threads > 0 ? static_cast<size_t>(settings.threads)
+                                        : std::max(1U, std::thread::hardware_concurrency());
   engine::Engine::Options options;
-  options.lanes = threads_;
+  options.lanes = facts_.threads;
   engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
   engine_->set_host(this);
-  persistence_ = std::make_unique<Persistence>(engine_.get());
-  start_unix_ms_ = base::Clock::System().WallMillis();
+  persistence_ = std::make_unique<persistence::Persistence>(engine_.get());
+  facts_.start_unix_ms = base::Clock::System().WallMillis();
   limits_.Load(settings);
+  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
+    const storage::AofLog* const log = persistence_->log();
+    return log == nullptr ? 0 : log->buffered();
+  });
+  facts_.run_id = RandomHex(40);
+  facts_.http_port = [this] { return http_port(); };
+  facts_.client_count = [this] { return client_count(); };
+  facts_.loop_clients = [this] {
+    return loops_ == nullptr ? std::string() : loops_->ClientCounts();
+  };
+  LendParts();
+}
+
+void Server::LendParts() {
+  commands::Parts& to = parts();
+  to.Put(this);
+  to.Put<front::FrontHost>(this);
+  to.Put(&facts_);
+  to.Put(&info_);
+  to.Put(monitor_.get());
+  to.Put(&acl_log_);
+  to.Put(config_.get());
+  to.Put<const config::Settings>(&config_->settings());
+  to.Put(persistence_.get());
+  to.Put<engine::Reloader>(persistence_.get());
+  config_->OnResetStats([this] {
+    engine::ResetStats(*engine_);
+    acl_log_.ResetDenied();
+  });
 }
 
 Server::~Server() {
@@ -137,11 +143,11 @@ void Server::ApplyHooks() {
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
        "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
        "requirepass", "protected-mode", "appendonly", "appendfsync"},
-      [this](const engine::Settings& now) {
+      [this](const config::Settings& now) {
         limits_.Load(now);
         return base::Status();
       });
-  config_->OnChange({"maxclients"}, [this](const engine::Settings& now) -> base::Status {
+  config_->OnChange({"maxclients"}, [this](const config::Settings& now) -> base::Status {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
     const auto wanted = static_cast<rlim_t>(now.maxclients) + 64;
@@ -160,7 +166,7 @@ void Server::ApplyHooks() {
     return {};
   });
   const auto listen_again = [this](std::string_view trouble) {
-    return [this, trouble](const engine::Settings& now) -> base::Status {
+    return [this, trouble](const config::Settings& now) -> base::Status {
       if (loops_ == nullptr) return {};
       const base::Status status = loops_->Listen(now);
       return status ? status : base::Error{fmt::format("{} ({})", trouble, status.error())};
@@ -168,20 +174,20 @@ void Server::ApplyHooks() {
   };
   config_->OnChange({"port"}, listen_again("Unable to listen on this port. Check server logs."));
   config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
-  config_->OnChange({"proc-title-template", "port", "bind"}, [this](const engine::Settings& now) {
+  config_->OnChange({"proc-title-template", "port", "bind"}, [this](const config::Settings& now) {
     ShowTitle(now);
     return base::Status();
   });
-  config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const engine::Settings& now) {
+  config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const config::Settings& now) {
     return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
   });
-  config_->OnChange({"dir"}, [](const engine::Settings& now) -> base::Status {
+  config_->OnChange({"dir"}, [](const config::Settings& now) -> base::Status {
     if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
     return {};
   });
   config_->OnChange({"ratelimit-enabled", "ratelimit-default", "ratelimit-user", "ratelimit-ip",
                      "ratelimit-exempt", "ratelimit-key-prefix"},
-                    [this](const engine::Settings& now) -> base::Status {
+                    [this](const config::Settings& now) -> base::Status {
                       if (base::Status status = engine_->limiter().Check(now); !status) {
                         return status;
                       }
@@ -191,12 +197,12 @@ void Server::ApplyHooks() {
   config_->OnChange(
       {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-ring",
        "aof-timestamp-enabled", "dir", "dbfilename"},
-      [this](const engine::Settings& now) { return persistence_->SettingsChanged(now); });
-  config_->OnChange({"crash-log-enabled"}, [this](const engine::Settings& now) {
-    now.crash_log_enabled ? InstallCrashReport(log_path_) : RemoveCrashReport();
+      [this](const config::Settings& now) { return persistence_->SettingsChanged(now); });
+  config_->OnChange({"crash-log-enabled"}, [this](const config::Settings& now) {
+    now.crash_log_enabled ? admin::InstallCrashReport(log_path_) : admin::RemoveCrashReport();
     return base::Status();
   });
-  config_->OnChange({"loglevel"}, [](const engine::Settings& now) -> base::Status {
+  config_->OnChange({"loglevel"}, [](const config::Settings& now) -> base::Status {
     static constexpr spdlog::level::level_enum kLevels[] = {
         spdlog::level::trace, spdlog::level::debug, spdlog::level::info, spdlog::level::warn};
     spdlog::set_level(kLevels[static_cast<size_t>(now.loglevel)]);
@@ -222,14 +228,14 @@ int64_t Server::http_port() const {
   return loops_ != nullptr && loops_->http() ? config_->settings().http_port : 0;
 }
 
-void Server::ShowTitle(const engine::Settings& settings) const {
+void Server::ShowTitle(const config::Settings& settings) const {
   if (!settings.set_proc_title) return;
   ShowProcTitle(ProcTitle(settings, program_, config_->config_file()));
 }
 
 // The machine may allow fewer open files than maxclients needs: serve those it allows.
 base::Status Server::OpenFiles() {
-  engine::Settings& settings = config_->settings();
+  config::Settings& settings = config_->settings();
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   const auto wanted = static_cast<rlim_t>(settings.maxclients) + 64;
@@ -264,34 +270,34 @@ base::Status Server::Open() {
   engine_->limiter().Configure(config_->settings());
   if (base::Status status = persistence_->LockFiles(config_->settings()); !status) return status;
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
-  LimitHugePages(config_->settings().disable_thp);
-  const engine::Settings& settings = config_->settings();
+  base::LimitHugePages(config_->settings().disable_thp);
+  const config::Settings& settings = config_->settings();
   if (const base::Status status =
           oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[0]);
       !status) {
     spdlog::warn("oom-score-adj: the system refuses the score");
   }
-  loops_ = std::make_unique<Loops>(this);
+  loops_ = std::make_unique<front::Loops>(this, engine_.get(), &limits_);
   if (base::Status status = Listen(); !status) return status;
   if (config_->settings().port == 0 && config_->settings().unixsocket.empty() && http_port() == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};
   }
   signal_pipe.store(shutdown_pipe_[1]);
   InstallSignals();
-  if (settings.crash_log_enabled) InstallCrashReport(log_path_);
+  if (settings.crash_log_enabled) admin::InstallCrashReport(log_path_);
   ApplyHooks();
   ShowTitle(config_->settings());
   // What there is one of for all hashes is not to be counted as that of the first.
   types::SharedTexts::FieldNames();
   types::SharedTexts::FieldValues();
-  engine_->set_memory_ceiling(MemoryCeiling());
+  engine_->set_memory_ceiling(base::MemoryCeiling());
   Tick();
-  startup_memory_ = engine_->UsedMemory();
+  monitor_->NoteStartup();
   return {};
 }
 
 void Server::Start() {
-  persistence_->OnDurable([this] { WakeHolders(); });
+  persistence_->OnDurable([this] { loops_->WakeHolders(); });
   base::PagePool::Shared().set_helper(
       [this] { growing_.Run([] { base::PagePool::Shared().Prepare(); }, 0); });
   persistence_->Start([this] {
@@ -359,12 +365,12 @@ int Server::Wait() {
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");
   aborted_.store(false);
-  const bool force = (request.flags & engine::kShutdownForce) != 0;
+  const bool force = (request.flags & config::kShutdownForce) != 0;
   if (persistence_->writes_first_base()) {
     spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
     if (!force) return false;
   }
-  hurried_.store((request.flags & engine::kShutdownNow) != 0);
+  hurried_.store((request.flags & config::kShutdownNow) != 0);
   shutting_down_.store(true);
   loops_->Drain();
   const int64_t paused_until = engine_->pause_until();
@@ -373,8 +379,8 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   engine_->Pause(INT64_MAX, true);
   base::Status status;
   if (!aborted_.load()) {
-    status = persistence_->Prepare({(request.flags & engine::kShutdownSave) != 0,
-                                    (request.flags & engine::kShutdownNosave) != 0});
+    status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
+                                    (request.flags & config::kShutdownNosave) != 0});
   }
   if (!status) spdlog::warn("{}", status.error());
   if (!aborted_.load() && (status || force)) {
@@ -446,148 +452,35 @@ void Server::OutOfMemory() {
   engine_->journal().Nudge();
 }
 
-void Server::ForEachClient(const std::function<void(engine::Client&)>& visit) {
-  for (auto& lane : engine_->lanes()) {
-    for (auto& [id, client] : lane->clients) visit(*client);
-  }
+// ---- for the loops ----
+
+size_t Server::client_count() const { return loops_ == nullptr ? 0 : loops_->client_count(); }
+
+void Server::PrepareThread() {
+  // What the allocator keeps for the thread is not to be counted as that of its first keys.
+  base::WarmAllocator();
 }
 
-void Server::CloseClient(engine::Client& client) {
-  client.set(engine::kClientCloseNow);
-  engine_->lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
+const journal::Barrier* Server::barrier() const { return persistence_->barrier(); }
+
+void Server::NoteRefused(const engine::Client& client, const std::string& user, int64_t now_ms) {
+  access::AclLogEntry entry;
+  entry.context = "toplevel";
+  entry.object = "HTTP";
+  entry.username = user;
+  entry.client_info = engine::ClientLine(client, now_ms);
+  acl_log_.Add(std::move(entry), now_ms, static_cast<size_t>(engine_->settings().acllog_max_len));
 }
 
-MemoryFigures Server::Memory() {
-  MemoryFigures figures;
-  const AllocatorFigures allocator = ReadAllocator();
-  figures.allocated = allocator.allocated;
-  figures.active = allocator.active;
-  figures.resident = allocator.resident;
-  AccountMemory(allocator);
-  figures.used = engine_->UsedMemory();
-  figures.dataset = std::min(engine_->keyspace().UsedBytes(), figures.used);
-  figures.overhead = figures.used - figures.dataset;
-  figures.startup = startup_memory_;
-  figures.rss = ResidentBytes();
-  figures.system_total = SystemMemory();
-  if (figures.used > peak_memory_.load(std::memory_order_relaxed)) {
-    peak_memory_.store(figures.used, std::memory_order_relaxed);
-  }
-  figures.peak = peak_memory_.load(std::memory_order_relaxed);
-  return figures;
-}
-
-// What the allocator has given out, and is in use, besides the keyspace's own account.
-void Server::AccountMemory(const AllocatorFigures& allocator) {
-  const size_t allocated = allocator.allocated - allocator.cached;
-  const size_t held = engine_->keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
-  const journal::AofLog* const log = persistence_->log();
-  // The allocator of a sanitizer does not say: then buffers are all that is known.
-  const int64_t other = allocated == 0
-                            ? engine_->BufferBytes()
-                            : static_cast<int64_t>(allocated) - static_cast<int64_t>(held);
-  engine_->set_other_memory(other, log == nullptr ? 0 : log->buffered());
-}
-
-void Server::PurgeMemory() {
-  base::PagePool& pages = base::PagePool::Shared();
-  for (size_t regions = pages.region_count(); regions > 0; --regions) {
-    pages.Trim(base::PagePool::kPages / 32);
-  }
-  PurgeAllocator();
-}
+// ---- memory ----
 
 void Server::Tick() {
-  base::PagePool& pages = base::PagePool::Shared();
-  if (++ticks_ % kTicksPerTrim == 0) {
-    const size_t least = pages.WorthTrimming();
-    for (int regions = 0; least > 0 && regions < kRegionsPerTrim && pages.Trim(least); ++regions) {
-    }
-  }
-  AccountMemory(ReadAllocator());
-  const size_t used = engine_->UsedMemory();
-  if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
-
-  RateSample sample;
-  sample.at_ms = engine_->clock().MonotonicMicros() / 1000;
-  sample.ops = engine_->Total(&engine::LaneStats::commands);
-  sample.input = engine_->Total(&engine::LaneStats::net_input);
-  sample.output = engine_->Total(&engine::LaneStats::net_output);
-  const int64_t elapsed = sample.at_ms - last_sample_.at_ms;
-  if (last_sample_.at_ms != 0 && elapsed > 0) {
-    const auto rate = [elapsed](uint64_t now, uint64_t before) {
-      return now < before ? 0 : static_cast<int64_t>((now - before) * 1000) / elapsed;
-    };
-    // Smoothed over about a second and a half.
-    const auto blend = [](std::atomic<int64_t>& value, int64_t latest) {
-      value.store((value.load(std::memory_order_relaxed) * 15 + latest) / 16,
-                  std::memory_order_relaxed);
-    };
-    blend(rates_.ops, rate(sample.ops, last_sample_.ops));
-    blend(rates_.input_bytes, rate(sample.input, last_sample_.input));
-    blend(rates_.output_bytes, rate(sample.output, last_sample_.output));
-  }
-  last_sample_ = sample;
-  if (kCrashReports && ticks_ % kTicksPerInfo == 1 && engine_->settings().crash_log_enabled) {
-    KeepInfoForCrash(InfoText(*this, *engine_->lanes()[0], {}));
+  monitor_->Tick();
+  if (admin::kCrashReports && ++ticks_ % kTicksPerInfo == 1 &&
+      engine_->settings().crash_log_enabled) {
+    admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));
   }
   persistence_->Tick();
-}
-
-void Server::WakeHolders() { loops_->WakeHolders(); }
-
-const std::vector<std::unique_ptr<EventLoop>>& Server::loops() const { return loops_->all(); }
-
-std::string Server::loop_clients() const {
-  if (loops_ == nullptr) return {};  // not started
-  std::vector<size_t> counts;
-  for (const auto& loop : loops()) counts.push_back(loop->connection_count());
-  return fmt::format("{}", fmt::join(counts, ","));
-}
-
-void Server::ResetStats() {
-  for (auto& lane : engine_->lanes()) {
-    engine::LaneStats& stats = lane->stats;
-    for (engine::Counter* counter : {&stats.commands,
-                                     &stats.connections,
-                                     &stats.rejected_connections,
-                                     &stats.hits,
-                                     &stats.misses,
-                                     &stats.expired,
-                                     &stats.expired_parts,
-                                     &stats.evicted,
-                                     &stats.net_input,
-                                     &stats.net_output,
-                                     &stats.reads,
-                                     &stats.writes,
-                                     &stats.error_replies,
-                                     &stats.unexpected_errors,
-                                     &stats.output_limit_disconnections,
-                                     &stats.query_limit_disconnections,
-                                     &stats.published,
-                                     &stats.ratelimit_refused,
-                                     &stats.parked,
-                                     &stats.compacted,
-                                     &stats.expire_cycles_capped,
-                                     &stats.expire_nanos,
-                                     &stats.eviction_stalls_nanos,
-                                     &stats.loop_max_nanos,
-                                     &stats.loop_over_5ms,
-                                     &stats.loop_rounds,
-                                     &stats.loop_busy_nanos}) {
-      counter->Reset();
-    }
-    stats.loop.Reset();
-    for (engine::CommandStats& command : stats.by_command) {
-      command.calls.Reset();
-      command.nanos.Reset();
-      command.rejected.Reset();
-      command.failed.Reset();
-      if (engine::Histogram* histogram = command.histogram.load()) histogram->Reset();
-    }
-  }
-  engine_->errors().Reset();
-  engine_->background().ResetDone();
 }
 
 }  // namespace sava::server

@@ -14,54 +14,30 @@
 #include <string>
 #include <vector>
 
+#include "access/acl_log.h"
+#include "admin/info.h"
+#include "admin/process_facts.h"
+#include "admin/process_monitor.h"
 #include "base/result.h"
 #include "commands/registry.h"
+#include "config/config.h"
 #include "engine/engine.h"
-#include "server/acl_log.h"
-#include "server/config.h"
-#include "server/memory.h"
+#include "front/front_host.h"
+#include "front/loop_limits.h"
+#include "server/oom_score.h"
+
+namespace sava::front {
+class Loops;
+}
+namespace sava::persistence {
+class Persistence;
+}
 
 namespace sava::server {
 
-class EventLoop;
-class Loops;
-class Persistence;
-
-// What the allocator and the kernel say about the process's memory.
-struct MemoryFigures {
-  size_t used = 0;  // used_memory
-  size_t peak = 0;
-  size_t startup = 0;
-  size_t dataset = 0;   // keyspace only
-  size_t overhead = 0;  // everything else
-  size_t rss = 0;
-  size_t allocated = 0;  // allocator: handed out
-  size_t active = 0;     // allocator: pages with something in them
-  size_t resident = 0;   // allocator: in memory
-  size_t system_total = 0;
-  size_t clients = 0;  // buffers of connections
-};
-
-// Settings that the loops look at outside the gate: copies, kept up to date by CONFIG SET.
-struct LoopLimits {
-  std::atomic<int64_t> max_bulk{512LL << 20};
-  std::atomic<uint64_t> query_buffer{1ULL << 30};
-  std::atomic<int64_t> timeout{0};
-  std::atomic<int64_t> keepalive{300};
-  std::atomic<int64_t> hz{10};
-  std::atomic<int64_t> shutdown_timeout{10};  // seconds
-  std::atomic<uint32_t> on_sigint{0};         // engine::ShutdownFlag bits
-  std::atomic<uint32_t> on_sigterm{0};
-  std::atomic<size_t> maxclients{10000};
-  std::atomic<bool> refuse_strangers{true};  // protected mode without a password
-  std::atomic<bool> one_loop{false};         // new connections go to the first loop
-
-  void Load(const engine::Settings& settings);
-};
-
-class Server final : public engine::Host {
+class Server final : public engine::Host, public front::FrontHost {
  public:
-  explicit Server(std::unique_ptr<Config> config);
+  explicit Server(std::unique_ptr<config::Config> config);
   ~Server() override;
 
   // Opens the directory and the sockets; an error text when it cannot.
@@ -75,10 +51,7 @@ class Server final : public engine::Host {
   // code.
   int Wait();
 
-  // The Server behind a handler's context.
-  static Server& Of(commands::Context& context);
-
-  Config& config() { return *config_; }
+  config::Config& config() { return *config_; }
   engine::Engine& engine() { return *engine_; }
   const commands::CommandTable& table() const { return table_; }
 
@@ -88,60 +61,32 @@ class Server final : public engine::Host {
   // SHUTDOWN ABORT: false when there is none to be ended.
   bool AbortShutdown();
   // Nobody wants to wait any more for the shutdown: NOW, a second signal, ABORT.
-  bool hurried() const;
-  bool shutting_down() const { return shutting_down_.load(std::memory_order_relaxed); }
+  bool hurried() const override;
+  bool shutting_down() const override { return shutting_down_.load(std::memory_order_relaxed); }
   // The last save is being made: writes stay paused whatever clients ask for.
-  bool ending() const { return ending_.load(std::memory_order_relaxed); }
+  bool ending() const override { return ending_.load(std::memory_order_relaxed); }
 
-  Persistence& persistence() { return *persistence_; }
+  persistence::Persistence& persistence() { return *persistence_; }
   bool FlushedAll(uint64_t changes) override;
   void AnswerWhenSaved(const engine::Client& client, const std::string& reply) override;
   void OutOfMemory() override;
 
-  // Every connected client. REQUIRES: gate closed.
-  void ForEachClient(const std::function<void(engine::Client&)>& visit);
-  // Makes the client go away soon. REQUIRES: gate closed.
-  void CloseClient(engine::Client& client);
-  // Number of connections now.
-  size_t client_count() const { return client_count_.load(std::memory_order_relaxed); }
-  std::atomic<size_t>& client_counter() { return client_count_; }
+  size_t client_count() const override;
+  void PrepareThread() override;
+  const journal::Barrier* barrier() const override;
+  void NoteRefused(const engine::Client& client, const std::string& user, int64_t now_ms) override;
 
-  LoopLimits& limits() { return limits_; }
-  // More of the log is kept: loops that hold answers back look again.
-  void WakeHolders();
-  size_t loop_count() const { return loops().size(); }
-  const std::vector<std::unique_ptr<EventLoop>>& loops() const;
-
-  MemoryFigures Memory();
-  // Gives unused memory back to the system (MEMORY PURGE).
-  void PurgeMemory();
-
-  int64_t start_unix_ms() const { return start_unix_ms_; }
-  const std::string& run_id() const { return run_id_; }
+  int64_t start_unix_ms() const override { return facts_.start_unix_ms; }
+  const std::string& run_id() const { return facts_.run_id; }
   // 0: none.
   int64_t http_port() const;
-  // The connections of each loop, separated by commas.
-  std::string loop_clients() const;
-  size_t thread_count() const { return threads_; }
-  const std::string& executable() const { return executable_; }
-  void set_executable(std::string path) { executable_ = std::move(path); }
+  void set_executable(std::string path) { facts_.executable = std::move(path); }
+  size_t thread_count() const { return facts_.threads; }
   // As it was called; for the process's title.
   void set_program(std::string name) { program_ = std::move(name); }
 
-  // Operations a second, bytes in and out a second: sampled by the first loop ten times a second.
-  struct Rates {
-    std::atomic<int64_t> ops{0};
-    std::atomic<int64_t> input_bytes{0};
-    std::atomic<int64_t> output_bytes{0};
-  };
-  Rates& rates() { return rates_; }
-  std::atomic<size_t>& peak_memory() { return peak_memory_; }
-  // Refused attempts to authenticate.
-  AclLog& acl_log() { return acl_log_; }
   // Called by the first loop about ten times a second, inside the gate.
-  void Tick();
-  // CONFIG RESETSTAT.
-  void ResetStats();
+  void Tick() override;
 
  private:
   struct ShutdownRequest {
@@ -151,33 +96,30 @@ class Server final : public engine::Host {
     uint64_t token = 0;
   };
 
+  // Shows handlers the parts they may ask for.
+  void LendParts();
   void ApplyHooks();
-  void AccountMemory(const AllocatorFigures& allocator);
   base::Status OpenFiles();
   base::Status Listen();
-  void ShowTitle(const engine::Settings& settings) const;
+  void ShowTitle(const config::Settings& settings) const;
   // The next byte of the shutdown pipe; false when there is none any more.
   bool ReadRequest(char* byte);
   ShutdownRequest TakeRequest(char byte);
   bool Shutdown(const ShutdownRequest& request);
   void RefuseShutdown();
 
-  std::unique_ptr<Config> config_;
+  std::unique_ptr<config::Config> config_;
   commands::CommandTable table_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<Persistence> persistence_;
-  std::unique_ptr<Loops> loops_;
+  std::unique_ptr<persistence::Persistence> persistence_;
+  std::unique_ptr<front::Loops> loops_;
   engine::Background growing_{"sava-pages"};  // makes memory ready ahead of the need
-  size_t threads_ = 1;
-  int64_t start_unix_ms_ = 0;
-  std::string run_id_;
-  std::string executable_;
+  admin::ProcessFacts facts_;
+  std::unique_ptr<admin::ProcessMonitor> monitor_;
+  admin::InfoSections info_;
   std::string program_;
   const std::string log_path_;  // absolute; empty: standard output
-  std::atomic<size_t> client_count_{0};
   OomScore oom_score_;
-  std::atomic<size_t> peak_memory_{0};
-  size_t startup_memory_ = 0;
   std::atomic<bool> shutting_down_{false};
   std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
@@ -186,21 +128,9 @@ class Server final : public engine::Host {
   std::mutex shutdown_mutex_;
   std::vector<ShutdownRequest> shutdown_requests_;  // guarded by shutdown_mutex_
   std::vector<ShutdownRequest> shutdown_clients_;   // guarded by shutdown_mutex_
-  LoopLimits limits_;
-  Rates rates_;
-  AclLog acl_log_;
-  struct RateSample {
-    int64_t at_ms = 0;
-    uint64_t ops = 0;
-    uint64_t input = 0;
-    uint64_t output = 0;
-  };
-  RateSample last_sample_;
+  front::LoopLimits limits_;
+  access::AclLog acl_log_;
   unsigned ticks_ = 0;
 };
-
-// The rows of the server's own families.
-std::span<const commands::CommandSpec> ConnectionCommands();  // AUTH HELLO PING CLIENT …
-std::span<const commands::CommandSpec> AdminCommands();       // CONFIG INFO DEBUG …
 
 }  // namespace sava::server

@@ -198,6 +198,32 @@ def frontier_names_of_the_output(context):
 
 
 @test()
+def frontier_without_a_file_writes_saida_out(context):
+    context.sava_only()
+    commands = b"ADD_URLS 1\nhttp://h/x\nESCALONA_TUDO"
+    program = os.path.abspath(context.options.server)
+    for words in ([], ["-"], ["-l"]):
+        folder = context.temp_dir()
+        done = subprocess.run([program, "frontier", "run", *words], input=commands, cwd=folder,
+                              capture_output=True, timeout=60 * SLOW, check=False)
+        eq((done.returncode, done.stdout, done.stderr), (0, b"", b""), str(words))
+        eq(sorted(os.listdir(folder)),
+           ["saida-access.log"] * ("-l" in words) + ["saida-out.txt"], str(words))
+        with open(os.path.join(folder, "saida-out.txt"), "rb") as file:
+            eq(file.read(), b"http://h/x\n", str(words))
+        os.remove(os.path.join(folder, "saida-out.txt"))
+    done = subprocess.run([program, "frontier", "run"], input=b"x\n", cwd=context.temp_dir(),
+                          capture_output=True, timeout=60 * SLOW, check=False)
+    eq(done.stderr, b'standard input:1: unknown command "x"\n')
+    path = script(context, commands)
+    named = os.path.join(context.temp_dir(), "named.txt")
+    sava(context, "run", path, "-o", named)
+    with open(named, "rb") as file:
+        eq(file.read(), b"http://h/x\n", "-o")
+    eq(sava(context, "run", path, "-o", "-")[0], "http://h/x\n", "standard output")
+
+
+@test()
 def frontier_rules_of_the_assignment(context):
     out, err = run_text(context, "\n".join((
         "ADD_URLS 14",
@@ -381,13 +407,16 @@ class FastModel:
 @test()
 def frontier_norm_rfc3986(context):
     text = "\n".join((
-        "ADD_URLS 6", "https://A.com/x/../y#f", "http://a.com:80/y", "http://www.a.com/p.pdf",
-        "http://a.com/%7ex/", "ftp://a.com/", "http://a.com", "LISTA_HOSTS", "ESCALONA_TUDO"))
+        "ADD_URLS 7", "https://A.com/x/../y#f", "http://MÜ.de/é",
+        "http://a.com:80/y", "http://www.a.com/p.pdf",
+        "http://a.com/%7ex/", "ftp://a.com/", "http://a.com", "LISTA_HOSTS", "VER_HOST mü.de",
+        "ESCALONA_TUDO"))
     out, err = run_text(context, text, "--norm", "rfc3986")
     same_text(out, "\n".join((
-        "a.com", "www.a.com", "https://a.com/y", "http://a.com/y", "http://a.com/",
-        "http://a.com/~x/", "http://www.a.com/p.pdf", "")), "output")
-    eq([line.split(":")[0] for line in err.splitlines()], ["6"], err)
+        "a.com", "xn--m-eha.de", "www.a.com", "http://xn--m-eha.de/%C3%A9", "https://a.com/y",
+        "http://a.com/y", "http://a.com/",
+        "http://a.com/~x/", "http://xn--m-eha.de/%C3%A9", "http://www.a.com/p.pdf", "")), "output")
+    eq([line.split(":")[0] for line in err.splitlines()], ["7"], err)
 
 
 @test()
@@ -408,7 +437,6 @@ def frontier_what_cannot_be_done(context):
     folder = context.temp_dir()
     path = script(context, "LISTA_HOSTS\n")
     for words, reason in (
-        (["run"], "one file"),
         (["run", path, path], "one file"),
         (["run", "-b", "--best", path], "either -b or --best"),
         (["run", "--norm", "latin", path], "--norm: 'latin' is not valid"),
@@ -421,6 +449,8 @@ def frontier_what_cannot_be_done(context):
         (["generate", "--hosts", "100000000", "--urls-mean", "1000000"], "at most"),
         (["generate", "-o", os.path.join(folder, "no", "x.txt")], "x.txt"),
         (["generate", "more"], "'more'"),
+        (["generate", "--hosts", "11", "--urls", "10"], "need at least 11 URLs"),
+        (["generate", "--urls", "0"], "--urls: '0' is not valid"),
         (["locality", path], "needs -o DIR"),
         (["locality", path, "-o", os.path.join(folder, "figures")], "no accesses"),
         (["teach"], "'teach' is not a subcommand"),
@@ -460,6 +490,12 @@ def frontier_generate_has_the_parameters_of_chapter_5(context):
                              depth_variance=5)
         eq(len(hosts), 10)
         check(abs(sum(map(len, hosts.values())) - 10 * mean) < 60, str(mean))
+        # Its five files have exactly 114, 214, 314, 414 and 514 URLs.
+        for options in ({}, {"urls_mean": mean}, {"urls_mean": 100, "urls_variance": 0}):
+            _, hosts = generated(context, urls=10 * mean + 14, **options)
+            eq((len(hosts), sum(map(len, hosts.values()))), (10, 10 * mean + 14), str(options))
+    _, hosts = generated(context, hosts=700, urls=700, urls_variance=90)
+    eq([len(depths) for depths in hosts.values()], [1] * 700)
     _, hosts = generated(context, hosts=3000, urls_mean=20, urls_variance=9, depth_mean=8,
                          depth_variance=4, seed=7)
     eq(len(hosts), 3000)
@@ -566,10 +602,36 @@ def check_figures(folder, accesses):
             max(distances, default=0)], "phase %d, structure %d" % (phase, number))
         svg(os.path.join(folder, "map-%d.svg" % number))
         figure = os.path.join(folder, "distance-%d-%d.svg" % (phase, number))
-        eq(os.path.exists(figure), sum(distances) > 0, figure)
+        eq(os.path.exists(figure), len(distances) > 0, figure)
         if os.path.exists(figure):
             svg(figure)
     return rows
+
+
+# The document's table 1: the insertions of appendix B that go to each list.
+TABLE_1 = {1: (1, 2, 3, 9, 10, 19), 2: (4, 5, 12, 13, 16, 17, 25), 3: (6, 7, 18, 24),
+           4: (8, 11, 20, 22), 5: (14, 15, 21, 23, 26)}
+
+
+def check_table_1(folder):
+    with open(os.path.join(folder, "insertions.csv"), encoding="ascii") as file:
+        rows = [(int(row["insertion"]), int(row["list"])) for row in csv.DictReader(file)]
+    eq(rows, sorted((at, number) for number, places in TABLE_1.items() for at in places),
+       "insertions")
+    with open(os.path.join(folder, "index.html"), encoding="ascii") as file:
+        page = file.read()
+    for number, places in TABLE_1.items():
+        cells = "".join("<td>X</td>" if at in places else "<td></td>" for at in range(1, 27))
+        check("<tr><th>L%d</th>%s</tr>" % (number, cells) in page, "list %d" % number)
+
+
+@test()
+def frontier_locality_shows_table_1(context):
+    path = script(context, golden("appendix_b"))
+    sava(context, "run", path, "-l")
+    folder = os.path.join(context.temp_dir(), "figures")
+    sava(context, "locality", path[: -len(".txt")] + "-access.log", "-o", folder)
+    check_table_1(folder)
 
 
 @test(timeout=60.0)
@@ -627,7 +689,10 @@ def frontier_the_documents_lists(context):
     sava(context, "locality", stem + "-access.log", "-o", folder)
     rows = check_figures(folder, accesses)
     total = {key: int(row["total stack distance"]) for key, row in rows.items()}
+    check_table_1(folder)
     eq(total[7, 0], 4, "figure 24")
+    eq(total[5, 100], 0, "figure 23 (b)")
+    check(os.path.exists(os.path.join(folder, "distance-5-100.svg")), "figure 23 (b) is drawn")
     of_lists = (*range(1, 6), *range(101, 106))
     eq([total[1, number] for number in of_lists], [0] * 10, "phase 1, lists")
     for number in range(1, 6):  # figures 17 to 21: cells are farther apart than items
@@ -642,3 +707,30 @@ def frontier_the_documents_lists(context):
     sava(context, "run", path)
     with open(path[: -len(".txt")] + "-lists-out.txt", encoding="ascii") as file:
         same_text(file.read(), result(path), "generated")
+    rng = context.rng("lists")
+    for number in range(10):
+        steps = random_history(rng, rng.choice((1, 3, 40)), 40)
+        path = script(context, "".join(line + "\n" for line, _, _ in steps).encode("latin-1"))
+        for flags in ([], ["-b"], ["-b", "-l"]):
+            subprocess.run([port, path, *flags], check=True, timeout=30 * SLOW)
+            sava(context, "run", path, *[flag for flag in flags if flag != "-l"])
+            with open(path[: -len(".txt")] + "-lists-out.txt", encoding="latin-1") as file:
+                same_text(file.read(), result(path), "history %d %s" % (number, flags))
+
+
+@test()
+def frontier_reads_by_order_of_depth(context):
+    """Figure 11: URLs in ascending depth read all that are there, in descending depth one each."""
+    context.sava_only()
+    port = os.path.join(context.options.built or "", "sava_frontier_lists")
+    if not os.path.exists(port):
+        raise Skip("sava_frontier_lists is not built")
+    for count in (4, 30):
+        for depths, expected in ((range(1, count + 1), count * (count - 1) // 2),
+                                 (range(count, 0, -1), count - 1)):
+            urls = ["http://h" + "/d" * depth for depth in depths]
+            path = script(context, "\n".join(("ADD_URLS %d" % count, *urls, "")))
+            subprocess.run([port, path, "-l"], check=True, timeout=30 * SLOW)
+            reads = sum(number == 101 and operation == "R" for _, number, operation, _
+                        in read_log(path[: -len(".txt")] + "-lists-access.log"))
+            eq(reads, expected, "%d URLs, depths %s" % (count, depths))

@@ -69,7 +69,21 @@ def maps_in_resp3(context):
         reply = client.call(*call)
         check(isinstance(reply, resp.Map), "%s is not a map: %r" % (call, reply))
     eq(client.call("FR.HOST", "f", "unknown"), resp.NULL)
+    check(isinstance(client.call("URL.PARSE", "http://a/"), resp.Map), "URL.PARSE")
     eq(client.call("FR.CREATE", "f"), resp.Error(b"ERR key already exists"))
+
+
+@test()
+def urls_beyond_ascii(context):
+    """They are kept, answered and logged in ASCII."""
+    client = ours(context)
+    eq(client.call("URL.NORM", "http://ü.de/é"), b"http://xn--tda.de/%C3%A9")
+    eq(client.call("URL.PARSE", "http://Ü.de/b?c"),
+       [b"protocol", b"http", b"host", b"xn--tda.de", b"path", b"/b", b"query", b"c",
+        b"depth", 1])
+    eq(client.call("FR.ADD", "f", "http://ü.de/é", "http://xn--tda.de/%C3%A9"), [1, 0])
+    eq(client.call("FR.PEEK", "f", "ü.de"), [b"http://xn--tda.de/%C3%A9"])
+    eq(client.call("FR.HOSTS", "f"), [b"xn--tda.de"])
 
 
 @test()

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -181,6 +182,24 @@ def the_front_page(context):
         check(route["path"] in html, route["path"])
     eq(http.ask("HEAD", "/", None, browser).fields["content-length"], str(len(page.body)))
     eq(http.ask("POST", "/", {}).status, 405)
+
+
+@test()
+def the_documentation_lists_the_routes(context):
+    """The table at the top of docs/http.md and the front page name the same requests and commands."""
+    server = serve(context)
+    routes = connect(context, server).ask("GET", "/").json["routes"]
+    told = {(route["method"] + " " + route["path"], route["command"]) for route in routes}
+    with open(os.path.join(HERE, "..", "..", "docs", "http.md"), encoding="utf-8") as file:
+        table = file.read().split("|---|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    written = set()
+    for line in table.split("\n"):
+        requests, command = (cell.strip() for cell in line.split("|")[1:3])
+        name = re.match("`([A-Z.]+)", command)
+        methods, path = requests.strip("`").rsplit(" ", 1)
+        written |= {(method + " " + path, name and name[1]) for method in methods.split(", ")}
+    eq(written - {("GET /", None)}, told)
+    check(("GET /", None) in written, "the front page stands in the table")
 
 
 @test()

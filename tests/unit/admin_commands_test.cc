@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "admin/digest.h"
+#include "admin/info.h"
 #include "commands/grammar.h"
 #include "commands/registry.h"
-#include "server/digest.h"
 #include "server/families.h"
-#include "server/info.h"
 #include "server/server.h"
 
 namespace sava::server {
@@ -21,8 +21,8 @@ using Words = std::vector<std::string>;
 struct Admin {
   explicit Admin(const Words& options = {}) : server(MakeConfig(options)) {}
 
-  static std::unique_ptr<Config> MakeConfig(const Words& options) {
-    auto config = std::make_unique<Config>();
+  static std::unique_ptr<config::Config> MakeConfig(const Words& options) {
+    auto config = std::make_unique<config::Config>();
     Words all = {"--threads", "2", "--enable-debug-command", "yes"};
     all.insert(all.end(), options.begin(), options.end());
     const base::Status status = config->ParseArgs(all);
@@ -223,7 +223,7 @@ TEST(Config, ReadsAndWritesSettings) {
 TEST(Info, LocksOnlyWhenItLooksAtClients) {
   const auto lock = [](std::vector<std::string_view> words) {
     words.insert(words.begin(), "INFO");
-    return InfoLock(words);
+    return admin::InfoLock(words);
   };
   EXPECT_EQ(lock({}), commands::LockClass::kAll);
   EXPECT_EQ(lock({"everything"}), commands::LockClass::kAll);

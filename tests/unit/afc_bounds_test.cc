@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "afc_members.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace sava::types {
 namespace {

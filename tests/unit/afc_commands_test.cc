@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace sava::commands {
 namespace {

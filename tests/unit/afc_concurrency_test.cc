@@ -13,7 +13,7 @@
 #include "afc_members.h"
 #include "base/text.h"
 #include "engine_fixture.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace sava::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "afc_members.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace sava::types {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "afc_oracle.h"
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 namespace sava::types {
 

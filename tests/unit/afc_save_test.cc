@@ -13,10 +13,10 @@
 #include "../../fuzz/afc_load_property.h"
 #include "afc_golden.h"
 #include "afc_members.h"
-#include "types/afc.h"
-#include "types/member_dictionary.h"
-#include "types/save.h"
-#include "types/type_registry.h"
+#include "types/counters/afc.h"
+#include "types/counters/member_dictionary.h"
+#include "types/value/save.h"
+#include "types/value/type_registry.h"
 
 namespace sava::types {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/afc.h"
-#include "types/member_dictionary.h"
-#include "types/save.h"
-#include "types/type_registry.h"
+#include "types/counters/afc.h"
+#include "types/counters/member_dictionary.h"
+#include "types/value/save.h"
+#include "types/value/type_registry.h"
 
 namespace sava::types {
 namespace {

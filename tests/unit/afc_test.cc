@@ -1,7 +1,7 @@
 // Afc against its oracles: exact order for plain counters and bounded ones, in both layouts and
 // across the changes between them; copies. Saving is in afc_save_test.cc, the error
 // bounds of the options in afc_bounds_test.cc.
-#include "types/afc.h"
+#include "types/counters/afc.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 // The append-only log: what it writes replays to the same commands; nothing below durable() is lost
 // when calls fail or power does.
-#include "journal/aof_log.h"
+#include "storage/aof_log.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -9,12 +9,14 @@
 #include <thread>
 
 #include "crash_recorder.h"
-#include "journal/aof_reader.h"
 #include "journal_text.h"
+#include "storage/aof_reader.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
+using journal::MadeRecord;
+using journal::RespText;
 using Words = std::vector<std::string>;
 using Group = std::pair<uint32_t, Words>;  // database, command
 using Groups = std::vector<Group>;
@@ -750,4 +752,4 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

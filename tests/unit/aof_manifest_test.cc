@@ -1,5 +1,5 @@
 // The manifest of the append-only log: what is written reads back; what Redis refuses is refused.
-#include "journal/aof_manifest.h"
+#include "storage/aof_manifest.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,7 +10,7 @@
 
 #include "../../fuzz/aof_manifest_property.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 using Kind = AofFile::Kind;
@@ -128,4 +128,4 @@ TEST(AofManifest, FuzzCorpusHoldsItsProperty) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

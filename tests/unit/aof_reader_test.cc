@@ -1,5 +1,5 @@
 // The reader of append-only files: whole commands, whole transactions, and nothing else.
-#include "journal/aof_reader.h"
+#include "storage/aof_reader.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -11,7 +11,7 @@
 
 #include "../../fuzz/aof_property.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -224,4 +224,4 @@ TEST(AofReader, FuzzCorpusHoldsItsProperty) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

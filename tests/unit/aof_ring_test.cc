@@ -1,6 +1,6 @@
 // The ring by way of which `always` syncs: what it takes, what it gives back after a power failure,
 // and what it refuses.
-#include "journal/aof_ring.h"
+#include "storage/aof_ring.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "../../fuzz/aof_ring_property.h"
 #include "crash_recorder.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 const AofManifest kManifest{{{"log.3.incr.aof", 3, AofFile::Kind::kIncrement},
@@ -235,4 +235,4 @@ TEST(AofRingTest, FuzzCorpusHoldsItsProperty) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

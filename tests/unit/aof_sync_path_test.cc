@@ -1,13 +1,13 @@
 // The two ways by which `always` brings the log's end to the disk: which syncs are the file's,
 // which the ring's, and what the ring then has.
-#include "journal/aof_sync_path.h"
+#include "storage/aof_sync_path.h"
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
 #include "crash_recorder.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 const std::string kRing = "dir/log.ring";
@@ -216,4 +216,4 @@ TEST_F(SyncPathTest, ARingThatVanishedIsMadeAgain) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

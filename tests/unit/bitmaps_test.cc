@@ -1,5 +1,5 @@
 // The bitmap commands on a FakeContext, and their bit functions against a model of single bits.
-#include "commands/bitmaps.h"
+#include "commands/redis/bitmaps.h"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
-#include "types/list.h"
+#include "types/collections/list.h"
 
 namespace sava::engine {
 namespace {

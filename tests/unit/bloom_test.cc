@@ -1,5 +1,5 @@
 // Bloom filters: formulas, promised and measured rates, growth, deletion, merging.
-#include "types/bloom.h"
+#include "types/filters/bloom.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/bloom_formulas.h"
+#include "types/filters/bloom_formulas.h"
 
 namespace sava::types {
 namespace {

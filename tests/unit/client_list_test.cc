@@ -1,5 +1,5 @@
 // CLIENT LIST's lines and CLIENT KILL's filters.
-#include "server/client_list.h"
+#include "engine/client_list.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sava::server {
+namespace sava::engine {
 namespace {
 
 constexpr int64_t kNow = 1'700'000'000'000;
@@ -164,4 +164,4 @@ TEST(ClientFilter, NeedsEveryConditionToHold) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::engine

@@ -1,17 +1,17 @@
 // A data set as commands: what is written for each kind of value, and that it reads as a log.
-#include "journal/command_writer.h"
+#include "storage/command_writer.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "journal/aof_reader.h"
-#include "types/afc.h"
-#include "types/hash.h"
-#include "types/list.h"
-#include "types/stream.h"
+#include "storage/aof_reader.h"
+#include "types/collections/hash.h"
+#include "types/collections/list.h"
+#include "types/collections/stream.h"
+#include "types/counters/afc.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 using Command = std::vector<std::string>;
@@ -36,7 +36,7 @@ std::vector<Command> Written(const Write& write) {
   return CommandsIn(bytes);
 }
 
-void Put(CommandWriter& out, const RdbKey& key, const types::Object& value) {
+void Put(CommandWriter& out, const snapshot::CutKey& key, const types::Object& value) {
   value.Save(out.OpenValue(key, value.rdb_type()));
   out.CloseValue();
 }
@@ -123,4 +123,4 @@ TEST(CommandWriter, RestoresNativeTypes) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

@@ -202,7 +202,7 @@ TEST(Concurrency, WholeDatabaseCommandsMixWithEverythingElse) {
 TEST(Concurrency, EvictionByAllThreadsStaysNearTheLimit) {
   TestEngine test(3);
   test.settings.maxmemory = 3 << 20;
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLru;
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kAllkeysLru;
   OnLanes(test, 3, [&](TestClient& client, size_t lane) {
     for (int i = 0; i < kRounds * 3; ++i) {
       client.RunPatiently(

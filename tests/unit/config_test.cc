@@ -1,6 +1,6 @@
 // The configuration: files, command line, CONFIG GET, SET and REWRITE.
 
-#include "server/config.h"
+#include "config/config.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -13,9 +13,9 @@
 #include <sstream>
 
 #include "../../fuzz/config_property.h"
-#include "server/config_file.h"
+#include "config/config_file.h"
 
-namespace sava::server {
+namespace sava::config {
 namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -744,11 +744,11 @@ TEST(ConfigSet, ProtectedSettingsDependOnTheCaller) {
 TEST(ConfigSet, HooksRunOnceForWhatChanged) {
   Config config;
   std::vector<std::string> calls;
-  config.OnChange({"bind", "port"}, [&](const engine::Settings& now) -> base::Status {
+  config.OnChange({"bind", "port"}, [&](const Settings& now) -> base::Status {
     calls.push_back("listen " + std::to_string(now.port));
     return {};
   });
-  config.OnChange({"maxmemory"}, [&](const engine::Settings& now) -> base::Status {
+  config.OnChange({"maxmemory"}, [&](const Settings& now) -> base::Status {
     calls.push_back("maxmemory " + std::to_string(now.maxmemory));
     return {};
   });
@@ -761,11 +761,11 @@ TEST(ConfigSet, HooksRunOnceForWhatChanged) {
 TEST(ConfigSet, AVetoPutsEverythingBack) {
   Config config;
   std::vector<std::string> calls;
-  config.OnChange({"maxmemory"}, [&](const engine::Settings& now) -> base::Status {
+  config.OnChange({"maxmemory"}, [&](const Settings& now) -> base::Status {
     calls.push_back("maxmemory " + std::to_string(now.maxmemory));
     return {};
   });
-  config.OnChange({"port"}, [&](const engine::Settings& now) -> base::Status {
+  config.OnChange({"port"}, [&](const Settings& now) -> base::Status {
     calls.push_back("port " + std::to_string(now.port));
     return base::Error{"Unable to listen on this port. Check server logs."};
   });
@@ -800,9 +800,8 @@ TEST(ConfigNotify, LettersComeBackInRedisOrder) {
 }
 
 TEST(ConfigNotify, EverySetOfFlagsSurvivesTheLosslessForm) {
-  constexpr uint32_t kKnown = engine::kNotifyAll | engine::kNotifyKeyspace |
-                              engine::kNotifyKeyevent | engine::kNotifyKeyMiss |
-                              engine::kNotifyNewKey;
+  constexpr uint32_t kKnown =
+      kNotifyAll | kNotifyKeyspace | kNotifyKeyevent | kNotifyKeyMiss | kNotifyNewKey;
   for (uint32_t flags = 0; flags <= kKnown; ++flags) {
     if ((flags & ~kKnown) != 0) continue;
     uint32_t back = 0;
@@ -930,4 +929,4 @@ TEST(ConfigFuzz, CorpusHolds) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::config

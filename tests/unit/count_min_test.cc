@@ -1,6 +1,6 @@
 // The count-min sketch: never too low, within its bound on Zipf streams, below plain count-min, and
 // sums of sketches.
-#include "types/count_min.h"
+#include "types/sketches/count_min.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

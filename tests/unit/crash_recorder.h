@@ -19,9 +19,9 @@
 #include <utility>
 #include <vector>
 
-#include "journal/file_system.h"
+#include "storage/file_system.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 class CrashRecorder final : public FileSystem {
  public:
@@ -373,4 +373,4 @@ class CrashRecorder final : public FileSystem {
   std::set<std::string> directories_;
 };
 
-}  // namespace sava::journal
+}  // namespace sava::storage

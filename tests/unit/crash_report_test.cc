@@ -1,6 +1,6 @@
 // The crash report: written from a handler, whatever state the thread is in.
 
-#include "server/crash_report.h"
+#include "admin/crash_report.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 
 #include "base/alternate_stack.h"
 
-namespace sava::server {
+namespace sava::admin {
 namespace {
 
 // Uses up the stack; what it returns is wanted by nobody, but keeps it a recursion.
@@ -72,4 +72,4 @@ TEST_F(CrashReport, IsNotWrittenAnyMoreOnceRemoved) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::admin

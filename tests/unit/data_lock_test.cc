@@ -1,5 +1,5 @@
 // The locks of a data set's files: who gets them, who is told what, what is left behind.
-#include "journal/data_lock.h"
+#include "storage/data_lock.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 class DataLockTest : public ::testing::Test {
@@ -114,4 +114,4 @@ TEST_F(DataLockTest, NeverTwoHaveIt) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

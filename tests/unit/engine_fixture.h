@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "all_families.h"
 #include "base/clock.h"
 #include "commands/registry.h"
 #include "engine/engine.h"
@@ -19,7 +20,7 @@ struct TestEngine {
       : engine(Prepare(lanes, more), &settings, &table) {}
 
   Engine::Options Prepare(size_t lanes, std::span<const commands::CommandSpec> more) {
-    for (const auto family : commands::AllFamilies()) table.Add(family);
+    for (const auto family : commands::DataFamilies()) table.Add(family);
     table.Add(TransactionCommands());
     table.Add(PubSubCommands());
     if (!more.empty()) table.Add(more);
@@ -30,7 +31,7 @@ struct TestEngine {
   }
 
   base::ManualClock clock{1700000000000000};
-  Settings settings;
+  config::Settings settings;
   commands::CommandTable table;
   Engine engine;
 };

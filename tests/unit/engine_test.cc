@@ -95,14 +95,14 @@ TEST(Engine, EvictsBelowMaxmemoryAndRefusesWithoutEviction) {
   TestClient client(test, 0);
   const std::string value(200, 'v');
   test.settings.maxmemory = 4 << 20;
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLru;
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kAllkeysLru;
   for (int i = 0; i < 40000; ++i) {
     ASSERT_EQ(client.Run({"SET", "key:" + std::to_string(i), value}), "+OK\r\n");
   }
   EXPECT_LT(test.engine.UsedMemory(), (4U << 20) + (1U << 20));
   EXPECT_GT(test.engine.Total(&LaneStats::evicted), 1000U);
   test.settings.maxmemory = 1 << 20;
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kNoEviction;
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kNoEviction;
   EXPECT_EQ(client.Run({"SET", "more", value}),
             "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
   EXPECT_EQ(client.Run({"DEL", "more"}), ":0\r\n");
@@ -114,7 +114,7 @@ TEST(Engine, VolatilePoliciesLeaveKeysWithoutExpiryAlone) {
   const std::string value(200, 'v');
   for (int i = 0; i < 500; ++i) client.Run({"SET", "stays:" + std::to_string(i), value});
   test.settings.maxmemory = 2 << 20;
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kVolatileTtl;
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kVolatileTtl;
   for (int i = 0; i < 20000; ++i) {
     client.Run({"SET", "goes:" + std::to_string(i), value, "EX", "1000"});
   }
@@ -282,7 +282,7 @@ TEST(Engine, ABatchKeepsToMaxmemory) {
   TestEngine test(1);
   TestClient client(test, 0);
   const std::string value(1000, 'x');
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLru;
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kAllkeysLru;
   test.settings.maxmemory_eviction_tenacity = 100;
   test.settings.maxmemory = test.engine.UsedMemory() + (256 << 10);
   for (int batch = 0; batch < 20; ++batch) {

@@ -23,11 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "all_families.h"
 #include "base/text.h"
 #include "commands/context.h"
 #include "commands/registry.h"
 #include "protocol/out_buffer.h"
-#include "types/object.h"
+#include "types/value/object.h"
 
 namespace sava::commands {
 

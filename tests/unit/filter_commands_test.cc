@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/bloom.h"
-#include "types/type_registry.h"
+#include "types/filters/bloom.h"
+#include "types/value/type_registry.h"
 
 namespace sava::commands {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
-#include "types/bloom.h"
-#include "types/cuckoo.h"
+#include "types/filters/bloom.h"
+#include "types/filters/cuckoo.h"
 
 namespace sava::types {
 

@@ -13,9 +13,9 @@
 #include "../../fuzz/filter_load_property.h"
 #include "base/rng.h"
 #include "filter_golden.h"
-#include "types/bloom.h"
-#include "types/cuckoo.h"
-#include "types/save.h"
+#include "types/filters/bloom.h"
+#include "types/filters/cuckoo.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

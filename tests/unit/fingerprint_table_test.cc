@@ -1,6 +1,6 @@
 // The fingerprint table against a map: after any history of adds, removals, splits and snapshots it
 // holds what the map holds.
-#include "types/fingerprint_table.h"
+#include "types/filters/fingerprint_table.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/fingerprint_page.h"
+#include "types/filters/fingerprint_page.h"
 
 namespace sava::types {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/frontier.h"
+#include "types/frontier/frontier.h"
 
 namespace sava::commands {
 namespace {
@@ -442,6 +442,20 @@ TEST_F(FrontierCommandsTest, UrlHelpers) {
   EXPECT_EQ(Run("URL.HOST http://h/a.pdf NORM ufmg"), "-ERR invalid URL: file type not wanted");
   EXPECT_EQ(Run("URL.NORM http://a/ NORM whatwg"), "-ERR unknown NORM, use ufmg or rfc3986");
   EXPECT_EQ(Run("URL.NORM http://a/ x"), "-ERR syntax error");
+}
+
+TEST_F(FrontierCommandsTest, UrlParse) {
+  EXPECT_EQ(Run("URL.PARSE HTTPS://A.com:8443/x/./b.html?q=1?2#z"),
+            "[protocol, https, host, a.com:8443, path, /x/b.html, query, q=1?2, depth, 2]");
+  EXPECT_EQ(Run("URL.PARSE http://a"), "[protocol, http, host, a, path, /, query, , depth, 1]");
+  EXPECT_EQ(Run("URL.PARSE http://www.A.com NORM ufmg"),
+            "[protocol, http, host, a.com, path, , query, , depth, 0]");
+  EXPECT_EQ(Run("URL.PARSE http://a?b/c NORM ufmg"),
+            "[protocol, http, host, a, path, , query, b/c, depth, 0]");
+  EXPECT_EQ(Run("URL.PARSE nonsense"), "-ERR invalid URL: not a URL");
+  EXPECT_EQ(context_.Run({"URL.PARSE", "http://a/"}).substr(0, 5), "*10\r\n");
+  context_.set_resp(3);
+  EXPECT_EQ(context_.Run({"URL.PARSE", "http://a/"}).substr(0, 4), "%5\r\n");
 }
 
 // ---- the log ----

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "types/frontier.h"
+#include "types/frontier/frontier.h"
 
 namespace sava::types {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "types/frontier.h"
+#include "types/frontier/frontier.h"
 
 namespace sava::types {
 

@@ -13,8 +13,8 @@
 #include "base/rng.h"
 #include "base/varint.h"
 #include "frontier_golden.h"
-#include "types/frontier_set.h"
-#include "types/save.h"
+#include "types/frontier/frontier_set.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

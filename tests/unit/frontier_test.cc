@@ -1,6 +1,6 @@
 // Frontier: the rules one by one, and random histories of all calls against a plain model, with
 // saving, loading and cutting in between.
-#include "types/frontier.h"
+#include "types/frontier/frontier.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "base/rng.h"
 #include "frontier_model.h"
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

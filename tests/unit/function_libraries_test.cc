@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "journal/rdb_format.h"
-#include "types/save.h"
+#include "storage/rdb_format.h"
+#include "types/value/save.h"
 
 namespace sava::engine {
 namespace {
@@ -26,7 +26,7 @@ std::string Dumped(const Words& codes) {
   {
     types::Writer out(&body);
     for (const std::string_view code : codes) {
-      out.Byte(journal::kRdbFunction);
+      out.Byte(storage::kRdbFunction);
       out.String(code);
     }
   }

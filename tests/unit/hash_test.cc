@@ -1,6 +1,6 @@
 // Hash against a plain map over the borders of its forms; times of fields; what OBJECT ENCODING
 // answers at Redis's limits; saved, loaded, cut, damaged.
-#include "types/hash.h"
+#include "types/collections/hash.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/packed_forms.h"
-#include "types/save.h"
+#include "types/collections/packed_forms.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

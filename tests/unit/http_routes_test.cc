@@ -1,5 +1,5 @@
 // The HTTP routes with an executor that answers what a test tells it: which commands a request
-// becomes, which response a reply becomes, and who is refused at the door. JSON besides.
+// becomes, which response a reply becomes, and who is refused at the door.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -10,6 +10,7 @@
 #include "http/guard.h"
 #include "http/json.h"
 #include "http/problem.h"
+#include "http/route.h"
 #include "http/routes.h"
 #include "http/text.h"
 
@@ -21,7 +22,8 @@ using Words = std::vector<std::string>;
 
 class ScriptedExecutor final : public commands::Executor {
  public:
-  bool Run(commands::Args args, std::string_view* reply) override {
+  bool Run(commands::Args args, int resp, std::string_view* reply) override {
+    EXPECT_EQ(resp, 3);
     if (wait_next > 0) {
       --wait_next;
       return false;
@@ -108,7 +110,8 @@ TEST_F(RoutesTest, AProgramGetsTheRoutesAsJson) {
     EXPECT_TRUE(Says(R"("uptimeSeconds":77)"));
     EXPECT_TRUE(Says("Vary: Accept"));
     JsonReader reader(response.body);
-    EXPECT_TRUE(reader.Skip() && reader.AtEnd()) << response.body;
+    EXPECT_TRUE(reader.Object([](const JsonMember&) { return true; }) && reader.AtEnd())
+        << response.body;
   }
   EXPECT_TRUE(executor.commands.empty());
 }
@@ -133,17 +136,44 @@ TEST_F(RoutesTest, ABrowserGetsAPage) {
   }
 }
 
-TEST_F(RoutesTest, TheFrontPageNamesEveryPlace) {
+TEST_F(RoutesTest, TheFrontPageListsEveryRouteButItself) {
   EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 200);
   const std::string page = response.body;
-  for (const char* path : {"/associations", "/associations/{key}", "/associations:batch",
-                           "/v1/limits/{key}", "/healthz"}) {
-    EXPECT_NE(page.find("\"path\":\"" + std::string(path) + "\""), std::string::npos) << path;
+  size_t listed = 0;
+  for (const Route& route : AllRoutes()) {
+    const std::string row = "{\"method\":\"" + std::string(MethodName(route.method)) +
+                            "\",\"path\":\"" + std::string(route.pattern) + "\"";
+    EXPECT_EQ(page.find(row) != std::string::npos, route.pattern != "/") << row;
+    ++listed;
   }
+  EXPECT_GE(listed, 8U);
   EXPECT_EQ(Ask(HttpMethod::kPost, "/"), 405);
   EXPECT_TRUE(Says("Allow: GET, HEAD"));
   site.password = "secret";
   EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 401);
+}
+
+TEST_F(RoutesTest, EveryRouteTakesItsMethodAndItsPathNoOther) {
+  executor.replies = {"-ERR no\r\n"};
+  for (const Route& route : AllRoutes()) {
+    std::string path(route.pattern);
+    if (const size_t brace = path.find('{'); brace != std::string::npos) path.resize(brace);
+    if (path.size() < route.pattern.size()) {
+      EXPECT_EQ(Ask(route.method, path), 404) << "a name is not empty: " << path;
+      path += "name";
+    }
+    std::string allowed;
+    for (const HttpMethod method :
+         {HttpMethod::kGet, HttpMethod::kHead, HttpMethod::kPost, HttpMethod::kPut,
+          HttpMethod::kDelete, HttpMethod::kPatch, HttpMethod::kOptions, HttpMethod::kTrace}) {
+      if (Ask(method, path) == 405) continue;
+      EXPECT_NE(response.status, 404) << path;
+      allowed += (allowed.empty() ? "" : ", ") + std::string(MethodName(method));
+    }
+    EXPECT_NE(allowed.find(MethodName(route.method)), std::string::npos) << path << allowed;
+    EXPECT_EQ(Ask(HttpMethod::kTrace, path), 405);
+    EXPECT_TRUE(Says("Allow: " + allowed + "\r\n")) << path << response.fields;
+  }
 }
 
 // ---- how long a key may be ----
@@ -238,11 +268,13 @@ TEST_F(RoutesTest, BadBodiesAreRefusedAndNothingRuns) {
   std::string deep =
       R"({"key":1,"associatedKey":2,"x":)" + std::string(1000, '[') + std::string(1000, ']') + "}";
   EXPECT_EQ(Ask(HttpMethod::kPost, "/associations", deep), 400);
+  EXPECT_EQ(Ask(HttpMethod::kPost, "/associations", R"({"key":"a","associatedKey";1})"), 400);
+  EXPECT_TRUE(Says("not valid JSON at byte 26.")) << response.body;
   EXPECT_TRUE(executor.commands.empty());
 }
 
 TEST_F(RoutesTest, GetAnswersTheMostFrequent) {
-  executor.replies = {"*4\r\n$5\r\nbooks\r\n:12\r\n$3\r\na\"\n\r\n:1\r\n"};
+  executor.replies = {"*2\r\n*2\r\n$5\r\nbooks\r\n:12\r\n*2\r\n$3\r\na\"\n\r\n:1\r\n"};
   EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u%201%2F%C4%8D+"), 200);
   EXPECT_EQ(executor.commands,
             (std::vector<Words>{{"AFC.TOP", "assoc:u 1/č+", "20", "WITHCOUNTS"}}));
@@ -256,9 +288,20 @@ TEST_F(RoutesTest, GetAnswersTheMostFrequent) {
 }
 
 TEST_F(RoutesTest, MembersThatAreNoTextBecomeReplacementCharacters) {
-  executor.replies = {"*2\r\n$4\r\na\xff\x01z\r\n:3\r\n"};
+  executor.replies = {"*1\r\n*2\r\n$4\r\na\xff\x01z\r\n:3\r\n"};
   EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u"), 200);
   EXPECT_EQ(response.body, "[{\"associatedKey\":\"a\xef\xbf\xbd\\u0001z\",\"frequency\":3}]");
+}
+
+TEST_F(RoutesTest, AnAnswerThatIsNotTheCommandsIsAProblem) {
+  for (const char* reply : {"", ":1\r\n", "_\r\n", "*1\r\n:1\r\n", "*1\r\n*2\r\n$1\r\na\r\n",
+                            "*1\r\n*2\r\n:1\r\n:1\r\n", "*2\r\n$1\r\na\r\n:1\r\n"}) {
+    executor.replies = {reply};
+    EXPECT_EQ(Ask(HttpMethod::kGet, "/associations/u"), 500) << reply;
+    EXPECT_EQ(Ask(HttpMethod::kGet, "/v1/limits/a?algorithm=token&limit=1&periodMs=1"), 500);
+  }
+  executor.replies = {"*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"};
+  EXPECT_EQ(Ask(HttpMethod::kGet, "/v1/limits/a?algorithm=token&limit=1&periodMs=1"), 500);
 }
 
 TEST_F(RoutesTest, HowManyIsChecked) {
@@ -577,32 +620,6 @@ TEST_F(RoutesTest, ThePasswordIsAskedFor) {
 }
 
 // ---- texts ----
-
-TEST(Json, SkipsAnyValueButNoOther) {
-  for (const char* text : {"1", "-0.5E+3", "\"a\"", "true", "false", "null", "[]", "{}",
-                           "[1,[2,{}]]", R"({"a":[1,{"b":null}],"c":"d"})", " [ 1 , 2 ] "}) {
-    JsonReader reader(text);
-    EXPECT_TRUE(reader.Skip() && reader.AtEnd()) << text;
-  }
-  for (const char* text :
-       {"", "[", "[1", "[1,]", "[,]", "{1:2}", R"({"a"})", R"({"a":})", R"({"a":1,})", "tru", "nul",
-        "[}", R"({"a":1])", "1 2", "-", "01", "1e", ".5", "'a'"}) {
-    JsonReader reader(text);
-    EXPECT_FALSE(reader.Skip() && reader.AtEnd()) << text;
-  }
-}
-
-TEST(Json, Utf8IsToldFromOtherBytes) {
-  for (const char* text : {"a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
-                           "\xee\x80\x80", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
-    EXPECT_EQ(Utf8Length(text), std::string_view(text).size()) << text;
-  }
-  for (const char* text :
-       {"", "\x80", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xed\xa0\x80",
-        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf0\x90\x80", "\xff"}) {
-    EXPECT_EQ(Utf8Length(text), 0U) << text;
-  }
-}
 
 TEST(HttpText, QueriesArePairs) {
   QueryReader reader("a=1&&b&c=%41+b%2b&=x&d=");

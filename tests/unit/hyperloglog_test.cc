@@ -1,6 +1,6 @@
 // HyperLogLog: bytes and estimates recorded from Redis 7.0.15, both forms against each other, and
 // strings that only look like estimators.
-#include "types/hyperloglog.h"
+#include "types/sketches/hyperloglog.h"
 
 #include <gtest/gtest.h>
 

@@ -7,12 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "all_families.h"
 #include "base/text.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/object.h"
-#include "types/save.h"
-#include "types/type_registry.h"
+#include "types/value/object.h"
+#include "types/value/save.h"
+#include "types/value/type_registry.h"
 
 namespace sava::commands {
 namespace {
@@ -21,8 +22,8 @@ constexpr int64_t kNow = 1'700'000'000'000;
 
 class Keys : public testing::Test {
  protected:
-  Keys() : context_(AllFamilies()) {
-    for (const auto family : AllFamilies()) table_.Add(family);
+  Keys() : context_(DataFamilies()) {
+    for (const auto family : DataFamilies()) table_.Add(family);
     context_.set_command_table(&table_);
     context_.set_now_ms(kNow);
   }

@@ -6,9 +6,9 @@
 
 #include <thread>
 
+#include "config/config.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
-#include "server/config.h"
 
 namespace sava::engine {
 namespace {
@@ -72,7 +72,7 @@ TEST(Limiter, EveryUserHasABucketAndHisOwnRule) {
 TEST(Limiter, TheLongestPrefixDecidesAndEachAddressHasABucket) {
   LimitedEngine test(1, std::nullopt);
   for (const auto& [network, limit] : {std::pair{"10.0.0.0/8", 5}, std::pair{"10.1.0.0/16", 2}}) {
-    NetworkLimit rule;
+    config::NetworkLimit rule;
     ASSERT_TRUE(base::ParseNetwork(network, &rule.network));
     rule.rule = {RateAlgorithm::kWindow, limit, 60'000, limit};
     test.settings.ratelimit_networks.push_back(rule);
@@ -95,7 +95,7 @@ TEST(Limiter, TheLongestPrefixDecidesAndEachAddressHasABucket) {
 
 TEST(Limiter, WhoIsRefusedByOneBucketPaysNeither) {
   LimitedEngine test(1);
-  NetworkLimit rule;
+  config::NetworkLimit rule;
   ASSERT_TRUE(base::ParseNetwork("10.0.0.0/8", &rule.network));
   rule.rule = {RateAlgorithm::kWindow, 100, 60'000, 100};
   test.settings.ratelimit_networks = {rule};
@@ -279,17 +279,17 @@ TEST(RlTake, ManyThreadsNeverGetMoreThanThereIs) {
 
 // ---- settings ----
 
-std::string GetSetting(server::Config& config, std::string_view name) {
+std::string GetSetting(config::Config& config, std::string_view name) {
   return config.Get({&name, 1}).at(0).second;
 }
 
-base::Status SetSetting(server::Config& config, std::string_view name, std::string_view value) {
+base::Status SetSetting(config::Config& config, std::string_view name, std::string_view value) {
   const std::string_view words[] = {name, value};
   return config.Set(words, true);
 }
 
 TEST(LimiterSettings, ComeFromTheFileLineByLine) {
-  server::Config config;
+  config::Config config;
   ASSERT_TRUE(
       config.ParseText("ratelimit-enabled yes\n"
                        "ratelimit-default window 3 60s\n"
@@ -301,7 +301,7 @@ TEST(LimiterSettings, ComeFromTheFileLineByLine) {
                        "ratelimit-exempt ping config|get\n"
                        "ratelimit-key-prefix limit:\n",
                        "the text"));
-  const Settings& settings = config.settings();
+  const config::Settings& settings = config.settings();
   EXPECT_TRUE(settings.ratelimit_enabled);
   EXPECT_EQ(*settings.ratelimit_default, kThree);
   EXPECT_EQ(GetSetting(config, "ratelimit-default"), "window 3 60s");
@@ -310,14 +310,14 @@ TEST(LimiterSettings, ComeFromTheFileLineByLine) {
   EXPECT_EQ(GetSetting(config, "ratelimit-exempt"), "PING CONFIG|GET");
   EXPECT_EQ(settings.ratelimit_key_prefix, "limit:");
   const std::string rewritten = config.RewrittenText("");
-  server::Config again;
+  config::Config again;
   ASSERT_TRUE(again.ParseText(rewritten, "the text")) << rewritten;
   EXPECT_EQ(again.settings().ratelimit_users, settings.ratelimit_users);
   EXPECT_EQ(again.settings().ratelimit_networks, settings.ratelimit_networks);
 }
 
 TEST(LimiterSettings, ChangeWhileRunningAndAreCheckedFirst) {
-  server::Config config;
+  config::Config config;
   EXPECT_TRUE(SetSetting(config, "ratelimit-user", "a window 1 1s b token 5 1s burst 9"));
   EXPECT_EQ(config.settings().ratelimit_users.size(), 2U);
   for (const char* bad :

@@ -1,6 +1,6 @@
 // List against a plain deque, its encodings at Redis's thresholds, and its saving: whole, in pieces
 // while it changes, from every form Redis writes, from damaged bytes.
-#include "types/list.h"
+#include "types/collections/list.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 // Loading: random data sets come back whole with any number of threads, damaged files are refused
 // without a crash, and a log does to the keys what it did when it was written.
-#include "engine/loader.h"
+#include "persistence/loader.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 #include "base/text.h"
 #include "engine/aging.h"
 #include "engine_fixture.h"
-#include "journal/rdb_writer.h"
-#include "types/save.h"
+#include "storage/rdb_writer.h"
+#include "types/value/save.h"
 
 namespace sava::engine {
 namespace {
@@ -125,7 +125,7 @@ struct DataSet {
 DataSet MakeDataSet(uint32_t seed, int keys, bool compress, bool dictionary, bool keep_expired) {
   std::mt19937 random(seed);
   DataSet set;
-  journal::RdbWriter out([&set](std::string_view bytes) { set.file += bytes; },
+  storage::RdbWriter out([&set](std::string_view bytes) { set.file += bytes; },
                          {.compress = compress});
   out.Begin({.redis_version = "7.2.4"});
   std::vector<std::unique_ptr<types::Afc>> counters;
@@ -146,7 +146,7 @@ DataSet MakeDataSet(uint32_t seed, int keys, bool compress, bool dictionary, boo
       std::string name = std::to_string(i);  // written as a number
       if (i % 3 == 0) name = fmt::format("a-long-key-that-compresses-well-aaaaaaaaaaa:{}", i);
       if (i % 7 == 1) name += std::string(random() % 400, 'k') + types::BinaryName(i);
-      journal::RdbKey key{name};
+      snapshot::CutKey key{name};
       bool expired = false;
       if (random() % 3 == 0) {
         expired = random() % 4 == 0;
@@ -189,14 +189,16 @@ TEST(LoadRdb, WholeWithAnyNumberOfThreads) {
     const TempFile file(set.file);
     for (size_t threads = 1; threads <= 4; ++threads) {
       TestEngine test(2);
-      LoadProgress progress;
-      LoadOptions options;
+      persistence::LoadProgress progress;
+      persistence::LoadOptions options;
       options.threads = threads;
       options.progress = &progress;
       options.keep_expired = keep_expired;
       options.exclusive = (seed + threads) % 3 == 0;
       base::Status status;
-      const auto load = [&] { status = Loader(&test.engine, options).LoadRdb(file.path); };
+      const auto load = [&] {
+        status = persistence::Loader(&test.engine, options).LoadRdb(file.path);
+      };
       if (options.exclusive) {
         test.engine.Exclusively(test.engine.house_lane(), load);
       } else {
@@ -219,7 +221,7 @@ TEST(LoadRdb, WholeWithAnyNumberOfThreads) {
 TEST(LoadRdb, FrequenciesWithAnLfuPolicy) {
   std::string bytes;
   {
-    journal::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
+    storage::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
     out.Begin({});
     out.SelectDb(0, 2, 0);
     out.String({"a", -1, -1, 77}, "x");
@@ -228,8 +230,8 @@ TEST(LoadRdb, FrequenciesWithAnLfuPolicy) {
   }
   const TempFile file(bytes);
   TestEngine test(1);
-  test.settings.maxmemory_policy = MaxmemoryPolicy::kAllkeysLfu;
-  ASSERT_TRUE(Loader(&test.engine, {}).LoadRdb(file.path).ok());
+  test.settings.maxmemory_policy = config::MaxmemoryPolicy::kAllkeysLfu;
+  ASSERT_TRUE(persistence::Loader(&test.engine, {}).LoadRdb(file.path).ok());
   const Content content = ContentOf(test.engine);
   EXPECT_EQ(content.at({0, "a"}).age, LfuPack(kNow, 77));
   EXPECT_EQ(content.at({0, "b"}).age, LfuPack(kNow, kLfuInitial));
@@ -241,7 +243,7 @@ TEST(LoadRdb, TablesAreMadeForAsManyKeysAsTheFileSays) {
   static constexpr int kKeys = 6400;
   const auto used = [](uint64_t hint, int db) {
     std::string bytes;
-    journal::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
+    storage::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
     out.Begin({});
     out.SelectDb(static_cast<uint64_t>(db), hint, 0);
     for (int i = 0; i < kKeys; ++i) {
@@ -250,7 +252,7 @@ TEST(LoadRdb, TablesAreMadeForAsManyKeysAsTheFileSays) {
     out.End();
     const TempFile file(bytes);
     TestEngine test(1);
-    EXPECT_TRUE(Loader(&test.engine, {}).LoadRdb(file.path).ok());
+    EXPECT_TRUE(persistence::Loader(&test.engine, {}).LoadRdb(file.path).ok());
     EXPECT_EQ(ContentOf(test.engine).size(), kKeys);
     return std::pair(test.engine.keyspace().UsedBytes(), bytes.size());
   };
@@ -275,10 +277,10 @@ TEST(LoadRdb, WhileOthersAreServed) {
       test.engine.Exclusively(client.lane, [] {});
     }
   });
-  LoadOptions options;
+  persistence::LoadOptions options;
   options.threads = 3;
   options.keep_expired = true;
-  const base::Status status = Loader(&test.engine, options).LoadRdb(file.path);
+  const base::Status status = persistence::Loader(&test.engine, options).LoadRdb(file.path);
   stop = true;
   other.join();
   ASSERT_TRUE(status.ok()) << status.error();
@@ -288,7 +290,7 @@ TEST(LoadRdb, WhileOthersAreServed) {
 std::string RdbErrorOf(const std::string& bytes) {
   const TempFile file(bytes);
   TestEngine test(1);
-  const base::Status status = Loader(&test.engine, {}).LoadRdb(file.path);
+  const base::Status status = persistence::Loader(&test.engine, {}).LoadRdb(file.path);
   if (status.ok()) return "";
   EXPECT_TRUE(status.error().starts_with(file.path + ": ")) << status.error();
   return status.error().substr(file.path.size() + 2);
@@ -319,13 +321,13 @@ TEST(LoadRdb, Refuses) {
   EXPECT_EQ(RdbErrorOf("no such thing"), "at offset 0: this is not an RDB file");
   EXPECT_EQ(RdbErrorOf(""), "at offset 0: this is not an RDB file");
   TestEngine test(1);
-  EXPECT_FALSE(Loader(&test.engine, {}).LoadRdb("/no/such/file").ok());
+  EXPECT_FALSE(persistence::Loader(&test.engine, {}).LoadRdb("/no/such/file").ok());
 }
 
 TEST(LoadRdb, FunctionsAreKept) {
   std::string bytes;
   {
-    journal::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
+    storage::RdbWriter out([&bytes](std::string_view more) { bytes += more; }, {});
     out.Begin({});
     out.Function("#!lua name=lib\nwhatever");
     out.SelectDb(0, 1, 0);
@@ -335,9 +337,9 @@ TEST(LoadRdb, FunctionsAreKept) {
   const TempFile file(bytes);
   TestEngine test(1);
   std::vector<std::string> warnings;
-  LoadOptions options;
+  persistence::LoadOptions options;
   options.warn = [&](const std::string& text) { warnings.push_back(text); };
-  ASSERT_TRUE(Loader(&test.engine, options).LoadRdb(file.path).ok());
+  ASSERT_TRUE(persistence::Loader(&test.engine, options).LoadRdb(file.path).ok());
   EXPECT_EQ(warnings.size(), 0U);
   EXPECT_EQ(test.engine.libraries().sources(),
             std::vector<std::string>{"#!lua name=lib\nwhatever"});
@@ -358,10 +360,10 @@ TEST(LoadRdb, DamagedFilesNeverCrash) {
     // Without the checksum some damage goes unnoticed, yet nothing else happens.
     const TempFile file(bytes);
     TestEngine test(1);
-    LoadOptions options;
+    persistence::LoadOptions options;
     options.verify_checksum = false;
     options.threads = 1 + random() % 3;
-    static_cast<void>(Loader(&test.engine, options).LoadRdb(file.path));
+    static_cast<void>(persistence::Loader(&test.engine, options).LoadRdb(file.path));
     ContentOf(test.engine);
   }
 }
@@ -384,7 +386,7 @@ struct Replayed {
   uint64_t good = 0;
   Content content;
   std::vector<std::string> warnings;
-  LoadProgress progress;
+  persistence::LoadProgress progress;
 
   std::string At(int db, const std::string& key) const {
     const auto found = content.find({db, key});
@@ -395,11 +397,11 @@ struct Replayed {
 void Load(const std::string& bytes, bool truncated_ok, bool exclusive, Replayed* into) {
   const TempFile file(bytes);
   TestEngine test(1);
-  LoadOptions options;
+  persistence::LoadOptions options;
   options.exclusive = exclusive;
   options.warn = [&](const std::string& text) { into->warnings.push_back(text); };
   options.progress = &into->progress;
-  Loader loader(&test.engine, options);
+  persistence::Loader loader(&test.engine, options);
   const auto load = [&] { into->status = loader.LoadAof(file.path, truncated_ok, &into->good); };
   if (exclusive) {
     test.engine.Exclusively(test.engine.house_lane(), load);

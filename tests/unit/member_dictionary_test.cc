@@ -1,5 +1,5 @@
 // The member dictionary: references, reuse of ids, pins, many threads.
-#include "types/member_dictionary.h"
+#include "types/counters/member_dictionary.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "server/acl_log.h"
-#include "server/command_totals.h"
-#include "server/latency_graph.h"
+#include "access/acl_log.h"
+#include "admin/command_totals.h"
+#include "admin/latency_graph.h"
 
 namespace sava::engine {
 namespace {
@@ -118,25 +118,25 @@ namespace {
 
 TEST(LatencyGraph, DrawsAColumnForEachSample) {
   engine::LatencyMonitor::Series series{"command", {{90, 20}, {95, 30}, {99, 40}}, 70};
-  EXPECT_EQ(LatencyGraph(series, 100), "command - high 40 ms, low 20 ms (all time high 70 ms)\n" +
-                                           std::string(80, '-') +
-                                           "\n"
-                                           "  #\n"
-                                           " _|\n"
-                                           " ||\n"
-                                           "_||\n"
-                                           "   \n"
-                                           "151\n"
-                                           "0ss\n"
-                                           "s  \n");
+  EXPECT_EQ(admin::LatencyGraph(series, 100),
+            "command - high 40 ms, low 20 ms (all time high 70 ms)\n" + std::string(80, '-') +
+                "\n"
+                "  #\n"
+                " _|\n"
+                " ||\n"
+                "_||\n"
+                "   \n"
+                "151\n"
+                "0ss\n"
+                "s  \n");
 }
 
 TEST(LatencyGraph, WritesAgesShort) {
-  EXPECT_EQ(ShortAge(0), "0s");
-  EXPECT_EQ(ShortAge(59), "59s");
-  EXPECT_EQ(ShortAge(60), "1m");
-  EXPECT_EQ(ShortAge(7200), "2h");
-  EXPECT_EQ(ShortAge(86400 * 3), "3d");
+  EXPECT_EQ(admin::ShortAge(0), "0s");
+  EXPECT_EQ(admin::ShortAge(59), "59s");
+  EXPECT_EQ(admin::ShortAge(60), "1m");
+  EXPECT_EQ(admin::ShortAge(7200), "2h");
+  EXPECT_EQ(admin::ShortAge(86400 * 3), "3d");
 }
 
 TEST(CommandTotals, NamesPercentilesAndPowersOfTwo) {
@@ -144,28 +144,28 @@ TEST(CommandTotals, NamesPercentilesAndPowersOfTwo) {
   for (int i = 0; i < 90; ++i) histogram.Record(900);  // below 1024 ns
   for (int i = 0; i < 9; ++i) histogram.Record(30'000);
   histogram.Record(1'000'000);
-  CommandTotals totals;
-  AddHistogram(histogram, &totals);
+  admin::CommandTotals totals;
+  admin::AddHistogram(histogram, &totals);
   EXPECT_EQ(totals.samples, 100U);
   const std::vector<std::pair<int64_t, int64_t>> steps = {{1, 90}, {33, 99}, {1056, 100}};
   EXPECT_EQ(totals.Cumulative(), steps);
   EXPECT_NEAR(totals.Percentile(50), 0.9, 0.9 * 0.25);
   EXPECT_NEAR(totals.Percentile(99), 30, 30 * 0.25);
   EXPECT_NEAR(totals.Percentile(100), 1000, 1000 * 0.25);
-  EXPECT_EQ(CommandTotals().Percentile(50), 0);
-  EXPECT_TRUE(CommandTotals().Cumulative().empty());
+  EXPECT_EQ(admin::CommandTotals().Percentile(50), 0);
+  EXPECT_TRUE(admin::CommandTotals().Cumulative().empty());
 }
 
 TEST(CommandTotals, CountsEveryBucketOnce) {
   engine::Histogram histogram;
   for (uint64_t nanos = 0; nanos < (1ULL << 50); nanos = nanos * 2 + 1) histogram.Record(nanos);
-  CommandTotals totals;
-  AddHistogram(histogram, &totals);
+  admin::CommandTotals totals;
+  admin::AddHistogram(histogram, &totals);
   EXPECT_EQ(totals.Cumulative().back().second, static_cast<int64_t>(totals.samples));
 }
 
-AclLogEntry Attempt(const std::string& user) {
-  AclLogEntry entry;
+access::AclLogEntry Attempt(const std::string& user) {
+  access::AclLogEntry entry;
   entry.context = "toplevel";
   entry.object = "AUTH";
   entry.username = user;
@@ -173,7 +173,7 @@ AclLogEntry Attempt(const std::string& user) {
 }
 
 TEST(AclLog, JoinsEqualAttemptsWithinAMinute) {
-  AclLog log;
+  access::AclLog log;
   log.Add(Attempt("a"), 1000, 10);
   log.Add(Attempt("b"), 2000, 10);
   log.Add(Attempt("a"), 3000, 10);

@@ -1,6 +1,6 @@
 // The packed forms of Redis's files: golden bytes of Redis 7.0.15 and bytes built by hand, every
 // single damage refused or harmless, and what is written read back.
-#include "types/packed_forms.h"
+#include "types/collections/packed_forms.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

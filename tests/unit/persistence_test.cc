@@ -1,5 +1,5 @@
 // The keeper without a server around it: loading, saving, the log on and off, who is answered when.
-#include "server/persistence.h"
+#include "persistence/persistence.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace sava::server {
+#include "all_families.h"
+
+namespace sava::persistence {
 namespace {
 
 using Activity = Persistence::Activity;
@@ -41,7 +43,7 @@ bool Until(const std::function<bool()>& condition) {
 // An engine with its keeper, and one client.
 struct Kept {
   explicit Kept(const Directory& directory, bool log = false) {
-    for (const auto family : commands::AllFamilies()) table.Add(family);
+    for (const auto family : commands::DataFamilies()) table.Add(family);
     table.Add(engine::TransactionCommands());
     settings.dir = directory.path;
     settings.appendonly = log;
@@ -87,7 +89,7 @@ struct Kept {
     return Output();
   }
   bool Idle() { return persistence->figures().activity == Activity::kNone; }
-  void Set(const std::function<void(engine::Settings&)>& change) {
+  void Set(const std::function<void(config::Settings&)>& change) {
     engine->Exclusively(lane(), [&] {
       change(settings);
       EXPECT_TRUE(persistence->SettingsChanged(settings).ok());
@@ -95,7 +97,7 @@ struct Kept {
   }
   engine::Lane& lane() { return *engine->lanes()[0]; }
 
-  engine::Settings settings;
+  config::Settings settings;
   commands::CommandTable table;
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<Persistence> persistence;
@@ -149,17 +151,17 @@ TEST(Persistence, SwitchesTheLogWhileRunning) {
     Kept kept(directory);
     EXPECT_EQ(kept.Load(), "");
     kept.Run({"SET", "a", "1"});
-    kept.Set([](engine::Settings& now) { now.appendonly = true; });
+    kept.Set([](config::Settings& now) { now.appendonly = true; });
     EXPECT_EQ(kept.persistence->figures().activity, Activity::kRewrite);
     EXPECT_TRUE(Until([&] { return kept.Idle(); }));
     kept.Run({"SET", "b", "2"});
-    kept.Set([](engine::Settings& now) { now.appendonly = false; });
-    kept.Set([](engine::Settings& now) { now.appendonly = true; });
+    kept.Set([](config::Settings& now) { now.appendonly = false; });
+    kept.Set([](config::Settings& now) { now.appendonly = true; });
     EXPECT_TRUE(Until([&] { return kept.Idle(); }));
     kept.Run({"SET", "c", "3"});
-    kept.Set([](engine::Settings& now) { now.appendfsync = engine::AppendFsync::kAlways; });
+    kept.Set([](config::Settings& now) { now.appendfsync = config::AppendFsync::kAlways; });
     EXPECT_NE(kept.persistence->barrier(), nullptr);
-    kept.Set([](engine::Settings& now) { now.appendonly = false; });
+    kept.Set([](config::Settings& now) { now.appendonly = false; });
     EXPECT_TRUE(Until([&] { return kept.persistence->barrier() == nullptr && kept.Idle(); }));
     EXPECT_EQ(kept.persistence->log(), nullptr);
     kept.Run({"SET", "d", "4"});
@@ -213,7 +215,7 @@ TEST(Persistence, DoesOneThingAtATime) {
   Kept kept(directory, true);
   EXPECT_EQ(kept.Load(), "");
   kept.Run({"SET", "a", std::string(100000, 'x')});
-  kept.Set([](engine::Settings& now) {
+  kept.Set([](config::Settings& now) {
     now.save_max_rate = 1;  // for ever
     now.rdbcompression = false;
   });
@@ -234,7 +236,7 @@ TEST(Persistence, RefusesWritesAfterAFailedSave) {
   Kept kept(directory);
   kept.settings.dbfilename = "other.rdb";
   EXPECT_EQ(kept.Load(), "");
-  kept.Set([](engine::Settings& now) {
+  kept.Set([](config::Settings& now) {
     now.dbfilename = "dump.rdb";
     now.save_rules = {{3600, 1000000}};
   });
@@ -244,9 +246,9 @@ TEST(Persistence, RefusesWritesAfterAFailedSave) {
   EXPECT_TRUE(kept.Run({"SET", "a", "1"}).starts_with("-MISCONF Redis is configured to save"));
   EXPECT_FALSE(kept.persistence->Prepare({}).ok());
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
-  kept.Set([](engine::Settings& now) { now.stop_writes_on_bgsave_error = false; });
+  kept.Set([](config::Settings& now) { now.stop_writes_on_bgsave_error = false; });
   EXPECT_EQ(kept.Run({"SET", "a", "1"}), "+OK\r\n");
-  kept.Set([](engine::Settings& now) { now.stop_writes_on_bgsave_error = true; });
+  kept.Set([](config::Settings& now) { now.stop_writes_on_bgsave_error = true; });
   std::filesystem::remove_all(directory.path + "/dump.rdb");
   EXPECT_EQ(kept.persistence->StartSave(false, false), Started::kStarted);
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
@@ -258,7 +260,7 @@ TEST(Persistence, SavesByRuleAndAfterFlushall) {
   const Directory directory;
   Kept kept(directory);
   EXPECT_EQ(kept.Load(), "");
-  kept.Set([](engine::Settings& now) { now.save_rules = {{1, 2}}; });
+  kept.Set([](config::Settings& now) { now.save_rules = {{1, 2}}; });
   kept.Run({"SET", "a", "1"});
   kept.persistence->Tick();
   EXPECT_TRUE(kept.Idle());
@@ -292,4 +294,4 @@ TEST(Persistence, LeavesFilesItCannotLoad) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::persistence

@@ -1,6 +1,6 @@
 // The rate limit algorithms on a clock that the test moves: the document's trace, slow models of
 // each algorithm, the strings they are kept as, and numbers at the edge of what is allowed.
-#include "types/rate_limit.h"
+#include "types/counters/rate_limit.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

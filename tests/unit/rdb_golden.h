@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "afc_golden.h"
-#include "journal/rdb_writer.h"
-#include "types/member_dictionary.h"
+#include "storage/rdb_writer.h"
+#include "types/counters/member_dictionary.h"
 
-namespace sava::journal {
+namespace sava::storage {
 
 inline constexpr int64_t kYear2100Ms = 4'102'444'800'000;
 inline constexpr RdbWriter::Origin kGoldenOrigin{
@@ -78,4 +78,4 @@ inline std::string Written(const RdbWriter::Options& options, void (*write)(RdbW
   return file;
 }
 
-}  // namespace sava::journal
+}  // namespace sava::storage

@@ -14,11 +14,11 @@
 #include "../../fuzz/rdb_property.h"
 #include "base/crc.h"
 #include "base/rng.h"
-#include "journal/rdb_reader.h"
-#include "journal/rdb_writer.h"
 #include "rdb_golden.h"
+#include "storage/rdb_reader.h"
+#include "storage/rdb_writer.h"
 
-namespace sava::journal {
+namespace sava::storage {
 namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(SAVA_SOURCE_DIR) / "tests/golden/rdb";
@@ -494,4 +494,4 @@ TEST(RdbReader, ReplaysItsCorpus) {
 }
 
 }  // namespace
-}  // namespace sava::journal
+}  // namespace sava::storage

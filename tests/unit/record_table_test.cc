@@ -1,6 +1,6 @@
 // RecordTable against a plain map: random calls with records of all sizes, what a walk promises
 // while the table changes, choices at random, and cuts under changes.
-#include "types/record_table.h"
+#include "types/collections/record_table.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

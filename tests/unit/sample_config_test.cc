@@ -7,10 +7,10 @@
 #include <set>
 #include <sstream>
 
-#include "server/config.h"
-#include "server/config_file.h"
+#include "config/config.h"
+#include "config/config_file.h"
 
-namespace sava::server {
+namespace sava::config {
 namespace {
 
 // Accepted, but without effect so far, or not for everyday use.
@@ -94,4 +94,4 @@ TEST(SampleConfig, HasEverySettingThatDoesSomething) {
 }
 
 }  // namespace
-}  // namespace sava::server
+}  // namespace sava::config

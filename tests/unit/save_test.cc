@@ -1,5 +1,5 @@
 // RDB primitives: recorded payloads of redis-server 7.0.15, round trips, and damaged input.
-#include "types/save.h"
+#include "types/value/save.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "../../fuzz/restore_property.h"
 #include "base/crc.h"
 #include "base/rng.h"
-#include "types/type_registry.h"
+#include "types/value/type_registry.h"
 
 namespace sava::types {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "types/type_registry.h"
+#include "types/value/type_registry.h"
 
 namespace sava::commands {
 namespace {

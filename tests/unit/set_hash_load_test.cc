@@ -9,7 +9,7 @@
 
 #include "../../fuzz/set_hash_load_property.h"
 #include "base/rng.h"
-#include "types/packed_forms.h"
+#include "types/collections/packed_forms.h"
 
 namespace sava::types {
 namespace {

@@ -1,6 +1,6 @@
 // Set against a plain set over the borders of its forms; what OBJECT ENCODING answers at Redis's
 // limits; saved, loaded, cut, damaged.
-#include "types/set.h"
+#include "types/collections/set.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/packed_forms.h"
-#include "types/save.h"
+#include "types/collections/packed_forms.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

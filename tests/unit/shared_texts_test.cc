@@ -1,6 +1,6 @@
 // Texts that many small hashes share: taken in when they are frequent, never when they occur once,
 // and the same hash with and without numbers.
-#include "types/shared_texts.h"
+#include "types/collections/shared_texts.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "types/hash.h"
-#include "types/save.h"
+#include "types/collections/hash.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

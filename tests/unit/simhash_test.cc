@@ -1,6 +1,6 @@
 // Fingerprints of texts, and the search for near ones: everything within the distance is found,
 // with and without the index, whatever was added, replaced and removed.
-#include "types/simhash.h"
+#include "types/sketches/simhash.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
-#include "types/simhash_text.h"
+#include "types/sketches/simhash_text.h"
 
 namespace sava::types {
 namespace {

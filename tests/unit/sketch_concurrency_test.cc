@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "engine_fixture.h"
-#include "types/simhash_text.h"
+#include "types/sketches/simhash_text.h"
 
 namespace sava::engine {
 namespace {

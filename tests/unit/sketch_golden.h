@@ -7,11 +7,11 @@
 #include <string>
 
 #include "sketch_streams.h"
-#include "types/count_min.h"
-#include "types/object.h"
-#include "types/simhash.h"
-#include "types/simhash_text.h"
-#include "types/top_k.h"
+#include "types/sketches/count_min.h"
+#include "types/sketches/simhash.h"
+#include "types/sketches/simhash_text.h"
+#include "types/sketches/top_k.h"
+#include "types/value/object.h"
 
 namespace sava::types {
 

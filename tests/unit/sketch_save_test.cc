@@ -13,7 +13,7 @@
 #include "../../fuzz/sketch_load_property.h"
 #include "base/rng.h"
 #include "sketch_golden.h"
-#include "types/save.h"
+#include "types/value/save.h"
 
 namespace sava::types {
 namespace {

@@ -1,6 +1,6 @@
 // Snapshots while the data set changes: what is written is the data set of the instant at which
 // the snapshot began, whatever writers do meanwhile. Run under ThreadSanitizer by `./dev tsan`.
-#include "journal/snapshot.h"
+#include "snapshot/snapshot.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 
 #include "base/text.h"
 #include "engine_fixture.h"
-#include "journal/rdb_reader.h"
-#include "journal/snapshot_file.h"
+#include "storage/rdb_reader.h"
+#include "storage/snapshot_file.h"
 
 namespace sava::engine {
 namespace {
@@ -69,7 +69,7 @@ Dataset ReadAll(keyspace::Keyspace& keyspace) {
   return all;
 }
 
-class Collector final : public journal::RdbSink {
+class Collector final : public storage::RdbSink {
  public:
   base::Status Version(int) override { return {}; }
   base::Status Aux(std::string_view, std::string_view) override { return {}; }
@@ -78,18 +78,18 @@ class Collector final : public journal::RdbSink {
     return {};
   }
   base::Status Resize(uint64_t, uint64_t) override { return {}; }
-  base::Status String(const journal::RdbKey& key, std::string_view value) override {
+  base::Status String(const snapshot::CutKey& key, std::string_view value) override {
     return Add(key, std::string(value));
   }
-  base::Status Object(const journal::RdbKey& key, std::unique_ptr<types::Object> value) override {
+  base::Status Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) override {
     return Add(key, DigestOf(*value));
   }
   base::Status Function(std::string_view) override { return {}; }
   base::Status Dictionary() override { return {}; }
   base::Status ForeignAux(std::string_view) override { return {}; }
-  base::Status ForeignValue(const journal::RdbKey&, std::string_view) override { return {}; }
+  base::Status ForeignValue(const snapshot::CutKey&, std::string_view) override { return {}; }
 
-  base::Status Add(const journal::RdbKey& key, std::string value) {
+  base::Status Add(const snapshot::CutKey& key, std::string value) {
     const bool fresh =
         all.emplace(std::pair(db, std::string(key.key)), Kept{std::move(value), key.expire_at_ms})
             .second;
@@ -103,7 +103,7 @@ class Collector final : public journal::RdbSink {
 
 Dataset Parse(std::string_view file) {
   Collector sink;
-  const journal::RdbEnd end = journal::ReadRdb(file, types::AllTypes(), sink);
+  const storage::RdbEnd end = storage::ReadRdb(file, types::AllTypes(), sink);
   EXPECT_FALSE(end.error.has_value()) << (end.error ? end.error->text : "");
   return sink.all;
 }
@@ -201,7 +201,7 @@ Dataset Begin(TestEngine& test, bool abort_on_flush) {
 
 std::string Write(TestEngine& test, bool* whole, bool exclusive = false, bool slowly = false) {
   std::string file;
-  journal::RdbWriter writer(
+  storage::RdbWriter writer(
       [&](std::string_view bytes) {
         file += bytes;
         if (slowly) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -321,7 +321,7 @@ TEST(Snapshot, WritersWaitWhenTooMuchWaitsForTheWalkerAndGiveUpAtLast) {
   TestEngine test(1);
   TestClient client(test, 0);
   const std::string value(1 << 20, 'v');
-  const int count = static_cast<int>(journal::Snapshot::kImageLimit >> 20) + 10;
+  const int count = static_cast<int>(snapshot::Snapshot::kImageLimit >> 20) + 10;
   for (int i = 0; i < count; ++i) client.Run({"SET", "large:" + std::to_string(i), value});
   const Dataset expected = Begin(test, true);
   int written = 0;
@@ -331,7 +331,7 @@ TEST(Snapshot, WritersWaitWhenTooMuchWaitsForTheWalkerAndGiveUpAtLast) {
   EXPECT_LT(written, count);
   EXPECT_TRUE(client.client.waiting());
   // As long as the walker has patience so have they, after that the snapshot is given up.
-  test.clock.AdvanceMillis(journal::Snapshot::kPatienceMs + 1);
+  test.clock.AdvanceMillis(snapshot::Snapshot::kPatienceMs + 1);
   test.engine.ResumeWaiting(client.lane);
   client.lane.resumed.clear();
   EXPECT_EQ(client.Run({"SET", "large:" + std::to_string(written), "new"}), "+OK\r\n");

@@ -13,7 +13,7 @@
 
 #include "../../fuzz/zset_load_property.h"
 #include "base/rng.h"
-#include "types/packed_forms.h"
+#include "types/collections/packed_forms.h"
 
 namespace sava::types {
 namespace {

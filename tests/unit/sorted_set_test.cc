@@ -1,7 +1,7 @@
 // SortedSet against a plain model (a map of scores and a set of pairs): random walks over all calls
 // in the small and the large form, with many equal scores, long members and members that come in
 // order.
-#include "types/sorted_set.h"
+#include "types/collections/sorted_set.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "types/geohash.h"
+#include "types/algo/geohash.h"
 
 namespace sava::types {
 namespace {

@@ -1,6 +1,6 @@
 // Streams against a plain model: entries, trimming, groups; saved whole, in pieces while they
 // change, cut off and damaged.
-#include "types/stream.h"
+#include "types/collections/stream.h"
 
 #include <gtest/gtest.h>
 

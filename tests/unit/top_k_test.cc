@@ -1,6 +1,6 @@
 // The list of the most frequent items: against the algorithm written down plainly, its bounds on
 // Zipf streams, and what enters and leaves the list.
-#include "types/top_k.h"
+#include "types/sketches/top_k.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

@@ -1,6 +1,6 @@
 // URLs: what each way of normalising makes of them, what is refused and why, and what holds for any
 // URL (by the property that is fuzzed, on its corpus and on random ones).
-#include "types/url.h"
+#include "types/frontier/url.h"
 
 #include <gtest/gtest.h>
 

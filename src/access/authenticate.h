@@ -1,0 +1,13 @@
+// Authenticate: who a connection says it is, checked. For AUTH and HELLO.
+#pragma once
+
+#include <string_view>
+
+#include "commands/context.h"
+
+namespace sava::access {
+
+// Makes the session the user's, or replies the error, notes the attempt and returns false.
+bool Authenticate(commands::Context& ctx, std::string_view user, std::string_view password);
+
+}  // namespace sava::access

@@ -1,0 +1,22 @@
+// ProcessFacts: what INFO tells of the process and nobody else needs. Filled by the composition
+// root; the functions are called inside the gate.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace sava::admin {
+
+struct ProcessFacts {
+  int64_t start_unix_ms = 0;
+  std::string run_id;
+  std::string executable;
+  size_t threads = 1;
+  std::function<int64_t()> http_port;  // 0: none
+  std::function<size_t()> client_count;
+  std::function<std::string()> loop_clients;  // the connections of each loop, separated by commas
+};
+
+}  // namespace sava::admin

@@ -1,0 +1,111 @@
+#include "engine/client_list.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace sava::engine {
+
+namespace {
+
+// Output up to this size counts as the fixed buffer of a connection (obl), more as its list (omem).
+constexpr size_t kFixedOutput = 16 * 1024;
+
+std::string FlagLetters(const Client& client) {
+  const std::pair<char, bool> letters[] = {
+      {'O', client.has(engine::kClientMonitor)},
+      {'P', client.subscribed()},
+      {'x', client.has(engine::kClientMulti)},
+      {'b', client.blocked() || client.has(engine::kClientPaused)},
+      {'d', client.watcher.dirty.load(std::memory_order_relaxed)},
+      {'c', client.has(engine::kClientCloseAfterReply)},
+      {'A', client.has(engine::kClientCloseNow)},
+      {'U', client.has(engine::kClientUnixSocket)},
+      {'e', client.has(engine::kClientNoEvict)},
+      {'T', client.has(engine::kClientNoTouch)},
+  };
+  std::string flags;
+  for (const auto& [letter, on] : letters) {
+    if (on) flags += letter;
+  }
+  return flags.empty() ? "N" : flags;
+}
+
+int64_t Seconds(int64_t since_ms, int64_t now_ms) {
+  return now_ms > since_ms ? (now_ms - since_ms) / 1000 : 0;
+}
+
+}  // namespace
+
+ClientType TypeOf(const Client& client) {
+  return client.subscribed() ? ClientType::kPubsub : ClientType::kNormal;
+}
+
+std::optional<ClientType> ClientTypeByName(std::string_view name) {
+  if (base::EqualsNoCase(name, "normal")) return ClientType::kNormal;
+  if (base::EqualsNoCase(name, "pubsub")) return ClientType::kPubsub;
+  if (base::EqualsNoCase(name, "replica")) return ClientType::kReplica;
+  if (base::EqualsNoCase(name, "slave")) return ClientType::kReplica;
+  if (base::EqualsNoCase(name, "master")) return ClientType::kMaster;
+  return std::nullopt;
+}
+
+size_t ClientMemory(const Client& client) {
+  size_t bytes = sizeof(Client) + client.query_capacity + client.argument_bytes +
+                 client.queue_bytes + client.out.memory();
+  for (const auto* names : {&client.channels, &client.patterns, &client.shard_channels}) {
+    for (const std::string& name : *names) bytes += sizeof(std::string) + name.size();
+  }
+  for (const engine::WatchedKey& key : client.watched) bytes += sizeof key + key.key.size();
+  return bytes;
+}
+
+std::string ClientLine(const Client& client, int64_t now_ms) {
+  const size_t held = client.out.memory();
+  const size_t pending = client.out.pending();
+  const bool fixed = held <= kFixedOutput;
+  const size_t query_free =
+      client.query_capacity > client.query_bytes ? client.query_capacity - client.query_bytes : 0;
+  std::string line;
+  const auto add = [&line]<typename... T>(fmt::format_string<T...> format, T&&... values) {
+    fmt::format_to(std::back_inserter(line), format, std::forward<T>(values)...);
+  };
+  add("id={} addr={} laddr={} fd={} name={}", client.id, client.addr, client.laddr, client.fd,
+      client.name);
+  add(" age={} idle={} flags={} db={}", Seconds(client.created_ms, now_ms),
+      Seconds(client.last_active_ms, now_ms), FlagLetters(client), client.db);
+  add(" sub={} psub={} ssub={} multi={}", client.channels.size(), client.patterns.size(),
+      client.shard_channels.size(),
+      client.has(engine::kClientMulti) ? static_cast<int64_t>(client.queue.size()) : -1);
+  add(" qbuf={} qbuf-free={} argv-mem={} multi-mem={}", client.query_bytes, query_free,
+      client.argument_bytes, client.queue_bytes);
+  add(" rbs={} rbp={} obl={} oll={} omem={} tot-mem={}", fixed ? held : 0, fixed ? held : 0,
+      fixed ? pending : 0, fixed ? 0 : 1, fixed ? 0 : held, ClientMemory(client));
+  add(" events={} cmd={} user={} redir=-1 resp={}", pending > 0 ? "rw" : "r",
+      client.last_command != nullptr ? std::string_view(client.last_command->full_name) : "NULL",
+      client.user, client.resp);
+  add(" lib-name={} lib-ver={}", client.lib_name, client.lib_ver);
+  return line;
+}
+
+void ForEachClient(engine::Engine& engine, const std::function<void(Client&)>& visit) {
+  for (auto& lane : engine.lanes()) {
+    for (auto& [id, client] : lane->clients) visit(*client);
+  }
+}
+
+void CloseClient(engine::Engine& engine, Client& client) {
+  client.set(engine::kClientCloseNow);
+  engine.lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
+}
+
+bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {
+  if (id != 0 && client.id != id) return false;
+  if (addr.has_value() && client.addr != *addr) return false;
+  if (laddr.has_value() && client.laddr != *laddr) return false;
+  if (user.has_value() && client.user != *user) return false;
+  if (type.has_value() && TypeOf(client) != *type) return false;
+  return max_age == 0 || Seconds(client.created_ms, now_ms) >= max_age;
+}
+
+}  // namespace sava::engine

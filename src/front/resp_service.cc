@@ -1,0 +1,298 @@
+#include "front/resp_service.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <new>
+
+#include "base/text.h"
+#include "base/trim.h"
+#include "front/event_loop.h"
+#include "protocol/reply.h"
+
+namespace sava::front {
+
+using engine::Client;
+
+namespace {
+
+// Its commands wait, not for an answer of theirs.
+constexpr uint32_t kHeldBack = engine::kClientParked | engine::kClientPaused;
+
+constexpr size_t kArena = 1 << 20;
+constexpr size_t kReadSize = 16 * 1024;     // at first
+constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
+constexpr size_t kMaxBatch = 64;
+constexpr size_t kKeptArgs = 16 * 1024;
+constexpr size_t kMostHeld = 64 * 1024;
+
+// Words a browser sends first. Answering them would let any web page write to this server.
+bool SpeaksHttp(std::string_view name) {
+  return base::EqualsNoCase(name, "post") || base::EqualsNoCase(name, "host:");
+}
+
+}  // namespace
+
+RespConnection::RespConnection(RespService* owner) : service(owner), read_size(kReadSize) {}
+
+void RespConnection::OnEvents(uint32_t events) {
+  if (closed) return;
+  if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
+  // Nothing is read from a peer that closed its side, or from a connection to be closed.
+  const bool deaf = ended || client.has(engine::kClientCloseAfterReply);
+  if (deaf && (events & (EPOLLHUP | EPOLLERR)) != 0) return service->loop_.Close(*this);
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) service->Read(*this);
+}
+
+void RespConnection::Resume() {
+  service->EnterRound(*this);
+  view = input.view();
+  if (!view.empty()) service->Parse(*this);
+}
+
+int64_t RespConnection::MaxIdle() const {
+  if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
+  return service->loop_.limits().timeout.load(std::memory_order_relaxed);
+}
+
+RespService::RespService(EventLoop* loop)
+    : loop_(*loop), engine_(loop->engine()), lane_(loop->lane()), arena_(new char[kArena]) {}
+
+// ---- reading and parsing ----
+
+void RespService::EnterRound(RespConnection& connection) {
+  if (connection.in_round) return;
+  connection.in_round = true;
+  round_.push_back(&connection);
+}
+
+protocol::ParseLimits RespService::LimitsFor(const RespConnection& connection) const {
+  return {loop_.limits().max_bulk.load(std::memory_order_relaxed), connection.client.authenticated};
+}
+
+// False when nothing new is there to parse.
+bool RespService::ReadInput(RespConnection& connection) {
+  Client& client = connection.client;
+  char* target;
+  size_t room;
+  if (connection.input.empty()) {
+    target = arena_.get() + arena_used_;
+    room = connection.read_size;
+  } else {
+    // A long argument is read in large steps once it is known how long it is.
+    const size_t missing = connection.parser.missing();
+    room = std::max(connection.read_size, std::min<size_t>(missing, 4 << 20));
+    try {
+      target =
+          missing == 0 ? connection.input.Reserve(room) : connection.input.Reserve(room, missing);
+    } catch (const std::bad_alloc&) {
+      spdlog::warn("Closing client for whose query there is no memory: id={} addr={}", client.id,
+                   client.addr);
+      loop_.Close(connection);
+      return false;
+    }
+    loop_.CountBuffers(connection);
+  }
+  const ssize_t n = recv(client.fd, target, room, 0);
+  lane_.stats.reads.Add();
+  if (n <= 0) {
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    // Who has said all it wants to say still gets the answers that wait for the log, and what it
+    // has said and nobody has run yet, because others had their turn, is run.
+    const bool unrun = client.has(kHeldBack) && !connection.input.empty();
+    if (n == 0 && (unrun || !connection.holds.empty())) {
+      connection.ended = true;
+      if (!unrun) client.set(engine::kClientCloseAfterReply);
+      loop_.SetReading(connection, false);
+      return false;
+    }
+    loop_.Close(connection);
+    return false;
+  }
+  const auto size = static_cast<size_t>(n);
+  // Who sends faster than is read gets larger steps: fewer of them, and fewer answers to send.
+  if (size == room) {
+    connection.read_size = std::min(2 * connection.read_size, kMaxReadSize);
+  } else if (size < kReadSize) {
+    connection.read_size = kReadSize;
+  }
+  lane_.stats.net_input.Add(size);
+  client.net_input += size;
+  client.last_active_ms = lane_.now_ms;
+  if (connection.input.empty()) {
+    connection.view = {target, size};
+    arena_used_ += size;
+  } else {
+    connection.input.Grow(size);
+    connection.view = connection.input.view();
+    if (connection.view.size() > loop_.limits().query_buffer.load(std::memory_order_relaxed)) {
+      lane_.stats.query_limit_disconnections.Add();
+      spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
+                   client.addr);
+      loop_.Close(connection);
+      return false;
+    }
+  }
+  client.query_bytes = connection.view.size();
+  return true;
+}
+
+void RespService::Read(RespConnection& connection) {
+  if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
+  if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
+  // In the next round what it has sent is run, and it is not to send faster than that.
+  if (lane_.yielded && connection.client.has(engine::kClientParked) && !connection.input.empty()) {
+    return;
+  }
+  if (arena_used_ + connection.read_size > kArena) FinishRound();
+  if (connection.closed || !ReadInput(connection)) return;
+  EnterRound(connection);
+  Parse(connection);
+}
+
+void RespService::Parse(RespConnection& connection) {
+  if (connection.client.waiting()) return;
+  while (ParseOne(connection)) {
+    if (pending_.size() >= kMaxBatch || connection.inline_pending ||
+        !connection.client.authenticated) {
+      RunPending();
+      connection.inline_pending = false;
+      if (connection.closed || connection.refused) return;
+      // Others get their turn.
+      if (lane_.round.spent() && connection.parsed < connection.view.size() &&
+          !connection.client.waiting()) {
+        return engine_.Yield(lane_, connection.client);
+      }
+    }
+  }
+}
+
+// Takes the next command into the batch; false when there is none.
+bool RespService::ParseOne(RespConnection& connection) {
+  if (connection.broken || connection.hostile) return false;
+  while (true) {
+    const std::string_view rest = connection.view.substr(connection.parsed);
+    if (rest.empty()) return false;
+    const auto first = static_cast<uint32_t>(args_.size());
+    size_t consumed = 0;
+    auto outcome = protocol::RequestParser::Outcome::kMore;
+    try {
+      outcome = connection.parser.Next(rest, LimitsFor(connection), &args_, &consumed);
+    } catch (const std::bad_alloc&) {  // its query has too many words
+      args_.resize(first);
+      connection.client.set(engine::kClientCloseNow);
+    }
+    switch (outcome) {
+      case protocol::RequestParser::Outcome::kMore:
+        return false;
+      case protocol::RequestParser::Outcome::kError:
+        connection.broken = true;
+        return false;
+      case protocol::RequestParser::Outcome::kEmpty:
+        connection.parsed += consumed;
+        continue;
+      case protocol::RequestParser::Outcome::kCommand:
+        break;
+    }
+    const std::string_view name = args_[first];
+    if ((name.size() == 4 || name.size() == 5) && SpeaksHttp(name)) {
+      args_.resize(first);
+      connection.hostile = true;
+      return false;
+    }
+    connection.inline_pending = rest[0] != '*';
+    connection.parsed += consumed;
+    pending_.push_back(
+        {&connection, connection.parsed, first, static_cast<uint32_t>(args_.size()) - first});
+    return true;
+  }
+}
+
+// ---- running ----
+
+void RespService::RunPending() {
+  if (pending_.empty()) return;
+  requests_.clear();
+  for (const Pending& pending : pending_) {
+    engine::Request request;
+    request.client = &pending.connection->client;
+    request.args = {args_.data() + pending.first_arg, pending.arg_count};
+    requests_.push_back(request);
+  }
+  engine_.BeginBatch(lane_);
+  engine_.Prepare(lane_, requests_);
+  engine_.RunBatch(lane_, requests_);
+  engine_.EndBatch(lane_);
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    RespConnection& connection = *pending_[i].connection;
+    if (requests_[i].outcome == engine::Request::Outcome::kDone) {
+      connection.done = pending_[i].end;
+    } else {
+      connection.refused = true;
+    }
+  }
+  pending_.clear();
+  base::ClearAndTrim(&args_, kKeptArgs);
+}
+
+// Keeps what was not used of the round's input, and answers.
+void RespService::FinishConnection(RespConnection& connection) {
+  connection.in_round = false;
+  if (connection.closed) return;
+  Client& client = connection.client;
+  if (!connection.view.empty()) {
+    const bool waits = connection.refused || client.waiting();
+    if (waits) {
+      connection.parser.Reset();
+      connection.broken = connection.hostile = false;  // found again when its turn comes
+    } else {
+      connection.done = connection.parsed;
+    }
+    const std::string_view rest = connection.view.substr(connection.done);
+    if (connection.input.empty()) {
+      if (!rest.empty()) connection.input.Append(rest);
+    } else {
+      connection.input.Consume(connection.done);
+    }
+    connection.view = {};
+    connection.parsed = connection.done = 0;
+    connection.refused = false;
+    client.query_bytes = connection.input.size();
+    client.query_capacity = connection.input.capacity();
+    if (!waits && connection.hostile) {
+      spdlog::warn(
+          "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
+          "commands to Sava's RESP port. Connection from {} aborted.",
+          client.addr);
+      loop_.Close(connection);
+      return;
+    }
+    if (!waits && connection.broken && !client.has(engine::kClientCloseAfterReply)) {
+      protocol::Reply(&client.out, client.resp).Error("ERR " + connection.parser.error());
+      lane_.stats.error_replies.Add();
+      engine_.errors().Add("ERR");
+      spdlog::debug("{} from client id={} addr={}", connection.parser.error(), client.id,
+                    client.addr);
+      client.set(engine::kClientCloseAfterReply);
+    }
+  }
+  if (connection.ended && !client.has(kHeldBack)) {
+    if (client.has(engine::kClientBlocked)) return loop_.Close(connection);
+    client.set(engine::kClientCloseAfterReply);
+  }
+  loop_.Flush(connection);
+  if (connection.closed || connection.ended || client.has(engine::kClientCloseAfterReply)) return;
+  // A client that waits for many answers from the log may not ask for more.
+  loop_.SetReading(connection, connection.holds.empty() || client.out.pending() < kMostHeld);
+}
+
+void RespService::FinishRound() {
+  RunPending();
+  for (size_t i = 0; i < round_.size(); ++i) FinishConnection(*round_[i]);
+  round_.clear();
+  arena_used_ = 0;
+}
+
+}  // namespace sava::front

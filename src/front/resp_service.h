@@ -1,0 +1,82 @@
+// RespService: the RESP connections of one event loop. In each round it reads what every ready
+// connection has sent, gathers up to 64 commands over all of them into a batch, lets the engine run
+// it, and answers each connection with one write.
+//
+// Input is read into one arena per loop and parsed in place; only what is left of a partial command
+// is kept with its connection. On the loop's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "front/connection.h"
+#include "protocol/request_parser.h"
+
+namespace sava::front {
+
+class EventLoop;
+class RespService;
+
+struct RespConnection final : Connection {
+  explicit RespConnection(RespService* owner);
+  void OnEvents(uint32_t events) override;
+  void Resume() override;
+  int64_t MaxIdle() const override;
+
+  RespService* const service;
+  protocol::RequestParser parser;
+  std::string_view view;  // what is being parsed: arena or input
+  size_t read_size;       // how much is read at a time
+  size_t parsed = 0;      // of view
+  size_t done = 0;        // of view: run, or skipped
+  bool in_round = false;
+  bool refused = false;  // a command of this round has to wait
+  bool inline_pending = false;
+  bool broken = false;   // protocol error: answered after what came before it
+  bool hostile = false;  // speaks HTTP to us: closed without a word
+  bool ended = false;    // sends no more, and waits for answers
+};
+
+class RespService {
+ public:
+  explicit RespService(EventLoop* loop);
+
+  std::unique_ptr<Connection> NewConnection() { return std::make_unique<RespConnection>(this); }
+  // Runs what is pending, keeps what is left of the input, answers.
+  void FinishRound();
+
+ private:
+  friend struct RespConnection;
+
+  struct Pending {
+    RespConnection* connection;
+    size_t end;  // of view, after this command
+    uint32_t first_arg;
+    uint32_t arg_count;
+  };
+
+  void Read(RespConnection& connection);
+  bool ReadInput(RespConnection& connection);
+  void Parse(RespConnection& connection);
+  bool ParseOne(RespConnection& connection);
+  void RunPending();
+  void EnterRound(RespConnection& connection);
+  void FinishConnection(RespConnection& connection);
+  protocol::ParseLimits LimitsFor(const RespConnection& connection) const;
+
+  EventLoop& loop_;
+  engine::Engine& engine_;
+  engine::Lane& lane_;
+  std::unique_ptr<char[]> arena_;
+  size_t arena_used_ = 0;
+  std::vector<RespConnection*> round_;
+  std::vector<Pending> pending_;
+  std::vector<std::string_view> args_;
+  std::vector<engine::Request> requests_;
+};
+
+}  // namespace sava::front

@@ -1,0 +1,209 @@
+// Loading of append-only files: their commands are run as a client's would be, in batches.
+#include "persistence/loader.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/text.h"
+#include "storage/aof_reader.h"
+#include "storage/rdb_format.h"
+
+namespace sava::persistence {
+
+namespace {
+
+constexpr size_t kBatchCommands = 64;
+constexpr size_t kBatchWords = 4096;
+// Pages of the file stay mapped this far behind the reading.
+constexpr size_t kKeptMapped = 2 << 20;
+
+// Runs what a log says on the engine's house lane.
+class Replay {
+ public:
+  Replay(engine::Engine* engine, const LoadOptions& options, const std::string& path, uint64_t base)
+      : engine_(*engine), lane_(engine->house_lane()), options_(options), path_(path), base_(base) {
+    client_.id = engine_.NewClientId();
+    client_.lane = lane_.index;
+    client_.set(engine::kClientReplay);
+    client_.rate_exempt = true;
+  }
+  ~Replay() { engine_.RemoveClient(lane_, client_); }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  base::Status Add(const storage::AofCommand& command) {
+    if (base::EqualsNoCase(command.words[0], "function")) {
+      ReplayFunction(command);
+      return {};
+    }
+    pending_.push_back({words_.size(), command.words.size(), base_ + command.offset});
+    words_.insert(words_.end(), command.words.begin(), command.words.end());
+    // The keys of a batch are looked for in one database.
+    const bool select =
+        command.words[0].size() == 6 && base::EqualsNoCase(command.words[0], "select");
+    if (select || pending_.size() == kBatchCommands || words_.size() >= kBatchWords) return Run();
+    return {};
+  }
+  // Runs what was added.
+  base::Status Run();
+
+ private:
+  struct Pending {
+    size_t first_word;
+    size_t words;
+    uint64_t offset;
+  };
+
+  void ReplayFunction(const storage::AofCommand& command);
+  void PrefetchPlaces();
+  void RunOne(engine::Request& request);
+  base::Status RunPrepared();
+
+  engine::Engine& engine_;
+  engine::Lane& lane_;
+  const LoadOptions& options_;
+  const std::string& path_;
+  const uint64_t base_;  // where the commands begin in the file
+  engine::Client client_;
+  std::vector<std::string_view> words_;
+  std::vector<Pending> pending_;
+  std::vector<engine::Request> requests_;
+};
+
+base::Status Replay::Run() {
+  requests_.clear();
+  for (const Pending& pending : pending_) {
+    engine::Request request;
+    request.client = &client_;
+    request.args = {words_.data() + pending.first_word, pending.words};
+    requests_.push_back(request);
+  }
+  engine_.BeginBatch(lane_);
+  lane_.limited = false;  // what is in the log was accepted once
+  engine_.Prepare(lane_, requests_);
+  PrefetchPlaces();
+  base::Status status = RunPrepared();
+  engine_.EndBatch(lane_);
+  client_.out.TruncateTo(0);
+  words_.clear();
+  pending_.clear();
+  return status;
+}
+
+// No other command depends on libraries, so it need not wait for its turn.
+void Replay::ReplayFunction(const storage::AofCommand& command) {
+  const base::Status status = engine_.libraries().Replay(command.words);
+  if (status || !options_.warn) return;
+  options_.warn(fmt::format("{}: at offset {}: command 'function' is passed over: {}", path_,
+                            base_ + command.offset, status.error()));
+}
+
+// Most keys of a log are new.
+void Replay::PrefetchPlaces() {
+  for (const uint64_t hash : lane_.hashes) {
+    const keyspace::Table* table =
+        engine_.keyspace().table(client_.db, keyspace::Keyspace::StripeOf(hash));
+    if (table != nullptr) table->PrefetchPlace(hash);
+  }
+}
+
+base::Status Replay::RunPrepared() {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    engine::Request& request = requests_[i];
+    const std::string_view name = request.args[0];
+    if (request.command == nullptr) {
+      return base::Error{
+          fmt::format("{}: at offset {}: Unknown command '{}' reading the append only file", path_,
+                      pending_[i].offset, name.substr(0, 128))};
+    }
+    if (!request.command->has(commands::kWrite | commands::kReadonly) &&
+        request.command->spec->name != "select") {
+      if (options_.warn) {
+        options_.warn(
+            fmt::format("{}: at offset {}: command '{}' is passed over: it changes no data", path_,
+                        pending_[i].offset, name));
+      }
+      continue;
+    }
+    const uint64_t errors = lane_.stats.error_replies.get();
+    const size_t mark = client_.out.Mark();
+    RunOne(request);
+    if (lane_.stats.error_replies.get() != errors && options_.warn) {
+      const std::string_view reply = client_.out.Since(mark);
+      options_.warn(fmt::format("{}: at offset {}: command '{}' was answered with an error: {}",
+                                path_, pending_[i].offset, name,
+                                reply.substr(0, reply.find('\r'))));
+    }
+  }
+  return {};
+}
+
+void Replay::RunOne(engine::Request& request) {
+  while (true) {
+    engine_.RunBatch(lane_, {&request, 1});
+    if (request.outcome == engine::Request::Outcome::kDone) return;
+    engine_.ResumeWaiting(lane_);  // a stripe was busy for long
+    lane_.resumed.clear();
+  }
+}
+
+}  // namespace
+
+Loader::Loader(engine::Engine* engine, const LoadOptions& options)
+    : engine_(*engine), options_(options) {}
+
+base::Status Loader::LoadAof(const std::string& path, bool truncated_ok, uint64_t* good) {
+  auto file = base::MappedFile::Open(path);
+  if (!file.ok()) return base::Error{file.error()};
+  return LoadAof(path, *file, truncated_ok, good);
+}
+
+base::Status Loader::LoadAof(const std::string& path, const base::MappedFile& file,
+                             bool truncated_ok, uint64_t* good) {
+  *good = 0;
+  const std::string_view bytes = file.bytes();
+  LoadProgress* const progress = options_.progress;
+  if (progress != nullptr) progress->total_bytes = bytes.size();
+  uint64_t base = 0;
+  if (bytes.starts_with(storage::kRdbMagic)) {
+    if (base::Status status = LoadRdbBytes(path, file, true, &base); !status.ok()) return status;
+  }
+  Replay replay(&engine_, options_, path, base);
+  uint64_t released = base;
+  const auto report = [&](uint64_t done) {
+    if (progress != nullptr) progress->loaded_bytes.store(base + done, std::memory_order_relaxed);
+    if (base + done < released + 2 * kKeptMapped) return;
+    file.Release(released, base + done - kKeptMapped);
+    released = base + done - kKeptMapped;
+  };
+  const storage::AofEnd end = storage::ReadAof(
+      bytes.substr(base), [&](const storage::AofCommand& command) { return replay.Add(command); },
+      report);
+  if (end.kind == storage::AofEnd::Kind::kRefused) return base::Error{end.text};
+  if (base::Status status = replay.Run(); !status.ok()) return status;
+  report(end.good);
+  *good = base + end.good;
+  if (end.kind == storage::AofEnd::Kind::kWhole) return {};
+  if (end.kind == storage::AofEnd::Kind::kTruncated && truncated_ok) {
+    if (options_.warn) {
+      options_.warn(
+          fmt::format("{}: {}; what follows offset {} is left out", path, end.text, *good));
+    }
+    return {};
+  }
+  if (end.kind == storage::AofEnd::Kind::kTruncated) {
+    return base::Error{
+        fmt::format("Unexpected end of file reading the append only file {}: at offset {}: {}. "
+                    "Either run 'sava "
+                    "check --repair' on it, which keeps a copy, or set aof-load-truncated to yes "
+                    "and start again.",
+                    path, base + end.offset, end.text)};
+  }
+  return base::Error{fmt::format(
+      "Bad file format reading the append only file {}: at offset {}: {}. 'sava check --repair' "
+      "cuts it off there, after a copy.",
+      path, base + end.offset, end.text)};
+}
+
+}  // namespace sava::persistence

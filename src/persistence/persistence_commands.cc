@@ -1,0 +1,162 @@
+// The commands about keeping the data: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF, WAITAOF.
+#include <string>
+
+#include "commands/blocking.h"
+#include "commands/family.h"
+#include "engine/clients.h"
+#include "engine/engine_context.h"
+#include "persistence/families.h"
+#include "persistence/persistence.h"
+
+namespace sava::persistence {
+
+namespace {
+
+using commands::Context;
+using engine::EngineContext;
+using Started = Persistence::Started;
+
+bool InExec(Context& ctx) { return EngineContext::Of(ctx).client().has(engine::kClientInExec); }
+
+void Save(Context& ctx) {
+  Persistence& persistence = ctx.part<Persistence>();
+  const Persistence::Figures now = persistence.figures();
+  if (now.activity == Persistence::Activity::kBgsave && !now.saving_after_flush) {
+    return ctx.Error("ERR Background save already in progress");
+  }
+  const engine::Client& client = engine::BlockForReply(ctx);
+  persistence.Save({client.lane, client.id, client.block_token});
+}
+
+void Bgsave(Context& ctx) {
+  const bool schedule = ctx.argc() > 1;
+  if (schedule && (ctx.argc() > 2 || !ctx.ArgIs(1, "SCHEDULE"))) {
+    return ctx.Error(commands::errors::kSyntax);
+  }
+  switch (ctx.part<Persistence>().StartSave(schedule, InExec(ctx))) {
+    case Started::kStarted:
+      return ctx.reply().Simple("Background saving started");
+    case Started::kScheduled:
+      return ctx.reply().Simple("Background saving scheduled");
+    case Started::kBusySame:
+      return ctx.Error("ERR Background save already in progress");
+    case Started::kBusyOther:
+      return ctx.Error(
+          "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE "
+          "in order to schedule a BGSAVE whenever possible.");
+  }
+}
+
+void Bgrewriteaof(Context& ctx) {
+  switch (ctx.part<Persistence>().StartRewrite(InExec(ctx))) {
+    case Started::kStarted:
+      return ctx.reply().Simple("Background append only file rewriting started");
+    case Started::kScheduled:
+      return ctx.reply().Simple("Background append only file rewriting scheduled");
+    case Started::kBusySame:
+    case Started::kBusyOther:
+      return ctx.Error("ERR Background append only file rewriting already in progress");
+  }
+}
+
+void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().last_save_s); }
+
+void LocalAndNone(engine::Client& client, int64_t local) {
+  protocol::Reply reply(&client.out, client.resp);
+  reply.Array(2);
+  reply.Int(local);
+  reply.Int(0);
+}
+void NotSynced(engine::Client& client) { LocalAndNone(client, 0); }
+void Synced(engine::Client& client) { LocalAndNone(client, 1); }
+
+// There are no replicas: asked to wait for some, the time passes.
+void Waitaof(Context& ctx) {
+  int64_t local = 0;
+  int64_t replicas = 0;
+  int64_t until = 0;
+  if (!ctx.IntArg(1, &local)) return;
+  if (local < 0 || local > 1)
+    return ctx.Error("ERR value is out of range, value must between 0 and 1");
+  if (!ctx.IntArg(2, &replicas)) return;
+  if (replicas < 0) return ctx.Error(commands::errors::kMustBePositive);
+  if (!commands::TimeoutMillis(ctx, 3, &until)) return;
+  Persistence& persistence = ctx.part<Persistence>();
+  EngineContext& ec = EngineContext::Of(ctx);
+  if (local > 0 && !ec.engine().settings().appendonly) {
+    return ctx.Error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
+  }
+  const bool durable = persistence.LogIsDurable();
+  if ((replicas == 0 && (local == 0 || durable)) || InExec(ctx)) {
+    return LocalAndNone(ec.client(), durable ? 1 : 0);
+  }
+  const engine::Client& client = engine::BlockForReply(ctx, until, durable ? Synced : NotSynced);
+  if (replicas == 0) persistence.WaitForLog({client.lane, client.id, client.block_token});
+}
+
+constexpr uint32_t kSaveFlags = commands::kAdmin | commands::kNoscript | commands::kNoAsyncLoading;
+
+constexpr commands::CommandSpec kRows[] = {
+    {.name = "save",
+     .handler = Save,
+     .arity = 1,
+     .flags = kSaveFlags | commands::kNoMulti,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Saves a snapshot and answers when it is on disk; others are served meanwhile.",
+     .complexity = "O(N) for N keys",
+     .reply = "OK",
+     .example = "SAVE"},
+    {.name = "bgsave",
+     .handler = Bgsave,
+     .arity = -1,
+     .flags = kSaveFlags,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Saves a snapshot in the background.",
+     .complexity = "O(1)",
+     .arguments = "[SCHEDULE]",
+     .reply = "a line that says so",
+     .example = "BGSAVE"},
+    {.name = "lastsave",
+     .handler = Lastsave,
+     .arity = 1,
+     .flags = commands::kAnytime | commands::kFast,
+     .acl = commands::kAclAdmin | commands::kAclDangerous,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Tells when the last snapshot was saved.",
+     .complexity = "O(1)",
+     .reply = "integer: Unix seconds",
+     .example = "LASTSAVE",
+     .tips = "nondeterministic_output"},
+    {.name = "bgrewriteaof",
+     .handler = Bgrewriteaof,
+     .arity = 1,
+     .flags = kSaveFlags,
+     .group = "server",
+     .since = "1.0.0",
+     .summary = "Begins the append-only log anew, from the data as it is, in the background.",
+     .complexity = "O(1)",
+     .reply = "a line that says so",
+     .example = "BGREWRITEAOF"},
+    {.name = "waitaof",
+     .handler = Waitaof,
+     .arity = 4,
+     .flags = commands::kNoscript,
+     .acl = commands::kAclConnection,
+     .group = "generic",
+     .since = "7.2.0",
+     .summary = "Waits until what this connection has written is on disk.",
+     .complexity = "O(1)",
+     .arguments = "numlocal:integer numreplicas:integer timeout:integer",
+     .reply = "array: 1 when it is on this server's disk, number of replicas",
+     .example = "WAITAOF 1 0 1000",
+     .tips = "request_policy:all_shards,response_policy:agg_min"},
+};
+
+}  // namespace
+
+std::span<const commands::CommandSpec> PersistenceCommands() { return kRows; }
+
+}  // namespace sava::persistence

@@ -1,0 +1,138 @@
+// Whose the files are: the locks of the dump and the log, and the id of the data set.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "persistence/persistence.h"
+#include "storage/data_set.h"
+
+namespace sava::persistence {
+
+using storage::DataLock;
+using storage::PathIn;
+using LockResult = base::Result<std::shared_ptr<DataLock>>;
+
+// ---- locks ----
+
+LockResult Persistence::TakeLock(const std::string& name, const config::Settings& settings,
+                                 const std::string& place) {
+  LockResult taken = locks_.Take(PathIn(settings.dir, storage::DataLockName(name)), place);
+  if (!taken) {
+    return base::Error{fmt::format(
+        "Can't use the data set in {}: {}. Give this server a directory of its own with --dir, or "
+        "files of its own with --dbfilename and --appendfilename",
+        settings.dir.empty() ? "." : settings.dir, taken.error())};
+  }
+  if (!(*taken)->trouble().empty()) {
+    spdlog::warn("{} can't be locked against other servers: {}", PathIn(settings.dir, name),
+                 (*taken)->trouble());
+  }
+  return taken;
+}
+
+LockResult Persistence::LockDump(const config::Settings& settings) {
+  LockResult taken = TakeLock(settings.dbfilename, settings, {});
+  if (taken) {
+    std::lock_guard lock(lock_mutex_);
+    dump_lock_ = *taken;
+  }
+  return taken;
+}
+
+LockResult Persistence::LockLog(const config::Settings& settings) {
+  LockResult taken =
+      TakeLock(settings.appendfilename, settings, PathIn(settings.dir, settings.appenddirname));
+  if (taken) {
+    std::lock_guard lock(lock_mutex_);
+    log_lock_ = *taken;
+  }
+  return taken;
+}
+
+base::Status Persistence::LockFiles(const config::Settings& settings) {
+  bool dump = !settings.save_rules.empty();
+  bool log = settings.appendonly;
+  std::shared_ptr<DataLock> dump_before;
+  {
+    std::lock_guard lock(lock_mutex_);
+    dump_before = dump_lock_;
+    dump = dump || dump_lock_ != nullptr;
+    log = log || log_lock_ != nullptr;
+  }
+  if (dump) {
+    if (const LockResult taken = LockDump(settings); !taken) return base::Error{taken.error()};
+  }
+  if (log) {
+    if (const LockResult taken = LockLog(settings); !taken) {
+      std::lock_guard lock(lock_mutex_);
+      dump_lock_ = dump_before;
+      return base::Error{taken.error()};
+    }
+  }
+  return {};
+}
+
+void Persistence::UnlockFiles() {
+  std::lock_guard lock(lock_mutex_);
+  dump_lock_.reset();
+  log_lock_.reset();
+}
+
+// The locks go with the files. What is being written keeps its own until it is done.
+base::Status Persistence::FollowFiles(const config::Settings& now) {
+  if (now.dir != dir_ && loading()) {
+    return base::Error{"The directory can't be changed while the data is being loaded"};
+  }
+  if (now.dir != dir_ && now.appendonly) {
+    storage::AofManifest there;
+    const std::string directory = PathIn(now.dir, now.appenddirname);
+    const auto found = storage::AofLog::FindManifest(files_, directory, now.appendfilename, &there);
+    if (!found) return base::Error{found.error()};
+    if (!there.files.empty() && there.data_set != data_set_) {
+      const LockResult taken = TakeLock(now.appendfilename, now, directory);
+      return base::Error{taken ? directory + " holds the log of another data set" : taken.error()};
+    }
+    if (base::Status made = files_.MakeDirectory(directory); !made) return made;
+    if (access((directory + "/.").c_str(), W_OK) != 0) {
+      return base::Error{fmt::format("{}: {}", directory, strerror(errno))};
+    }
+  }
+  return LockFiles(now);
+}
+
+// ---- the id ----
+
+// The log wins, as in Redis, but nobody's only copy is overwritten.
+void Persistence::LookAtDump(const config::Settings& settings,
+                             const storage::AofManifest& manifest) {
+  const std::string path = PathIn(settings.dir, settings.dbfilename);
+  const auto id = storage::DataSetOfRdb(files_, path);
+  if (!id || (!id.value().empty() && id.value() == manifest.data_set)) return;
+  foreign_dump_ = path;
+  spdlog::warn(
+      "{} {}, and lies beside the log of {}: the log is loaded, not the dump. The next save keeps "
+      "the dump as {}.DATE",
+      path,
+      id.value().empty() ? "does not say of which data set it is" : "is of data set " + id.value(),
+      manifest.data_set.empty() ? "one that has no id yet" : "data set " + manifest.data_set,
+      settings.dbfilename);
+}
+
+std::string Persistence::AsideName(const std::string& path) const {
+  if (path.empty() || path != foreign_dump_ || !files_.Exists(path)) return {};
+  const std::time_t now = NowSeconds();
+  std::tm day{};
+  gmtime_r(&now, &day);
+  const std::string name =
+      fmt::format("{}.{:04}-{:02}-{:02}", path, day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
+  std::string free = name;
+  for (int number = 2; files_.Exists(free); ++number) free = fmt::format("{}.{}", name, number);
+  return free;
+}
+
+}  // namespace sava::persistence

@@ -1,0 +1,39 @@
+// WriteSnapshotFile: writes a snapshot as an RDB file, or as commands, so that a crash or a failure
+// leaves the last good file: a temporary file, fsync, rename, fsync of the directory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "snapshot/snapshot.h"
+#include "storage/command_writer.h"
+#include "storage/file_system.h"
+#include "storage/rdb_writer.h"
+
+namespace sava::storage {
+
+struct SnapshotFile {
+  FileSystem* files = &FileSystem::Real();
+  std::string temporary;
+  std::string path;            // its final name; empty: it stays `temporary`
+  std::string aside;           // what has that name gets this one; empty: it is replaced
+  bool commands = false;       // the snapshot is to be self_contained
+  RdbWriter::Options options;  // of an RDB file, as `origin`
+  RdbWriter::Origin origin;
+  std::vector<std::string> libraries;  // sources of function libraries
+  uint64_t max_rate = 0;               // bytes a second, 0: as fast as it goes
+  // Begins the snapshot, once everything is written that need not be of the same instant; it is
+  // called in any case. Empty: it has begun.
+  std::function<void()> begin;
+};
+
+// Returns the file's size. When it fails the temporary file is gone, and the snapshot is over.
+// On the walker's thread; with `exclusive` the caller holds
+// the gate closed.
+base::Result<uint64_t> WriteSnapshotFile(snapshot::Snapshot& snapshot, const SnapshotFile& file,
+                                         bool exclusive);
+
+}  // namespace sava::storage

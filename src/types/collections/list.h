@@ -1,0 +1,248 @@
+// List: a sequence of strings, fast at both ends.
+//
+// The elements stand as list_entry.h says in blocks of up to kBlock bytes, with room to grow at
+// both sides of each; an element that is larger has a block of its own. A directory in order says
+// which part of which block is in use and how many elements that is, so that a position is found
+// by adding up counts from the nearer end.
+//
+// A cut (a save while the list changes) shares the blocks as they are: a block that is shared is
+// copied before its bytes change; taking elements away at an end needs no copy.
+//
+// What OBJECT ENCODING answers follows Redis 7.2: a list is a "listpack" until it would outgrow
+// list-max-listpack-size, and becomes one again when it shrinks to half of that. Callers say when:
+// WillGrow before elements are added, Shrunk after some went.
+//
+// Thread safety: as every Object.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "types/collections/list_entry.h"
+#include "types/collections/packed_forms.h"
+#include "types/value/object.h"
+
+namespace sava::types {
+
+class List final : public Object {
+ public:
+  enum class End : uint8_t { kHead, kTail };
+  // Of one element.
+  static constexpr uint64_t kMaxElement = UINT32_MAX - 64;
+
+  List() = default;
+  ~List() override;
+
+  // ---- the ends; texts have at most kMaxElement bytes ----
+  void Push(End end, std::string_view text) { Push(end, list_entry::New(text)); }
+  // The element there; views hold until the list changes. REQUIRES: not empty.
+  PackedItem Peek(End end) const;
+  // Takes `n` elements away. REQUIRES: n <= size().
+  void Drop(End end, size_t n);
+
+  // ---- by position, from 0 ----
+  // REQUIRES: index < size().
+  PackedItem At(size_t index) const;
+  // REQUIRES: index < size().
+  void Set(size_t index, std::string_view text);
+  // The new element gets this position. REQUIRES: index <= size().
+  void Insert(size_t index, std::string_view text);
+  // Keeps `count` elements from `start` on. REQUIRES: start + count <= size().
+  void Trim(size_t start, size_t count);
+
+  // ---- by value ----
+  // Removes up to `most` elements that equal the text, from that end on; how many.
+  size_t Remove(std::string_view text, End from, size_t most);
+  // The position of the first element that equals the text, from the head; size() when none does.
+  size_t Find(std::string_view text) const;
+
+  // visit(const PackedItem&) for `count` elements: the one at `start` and those after it.
+  // REQUIRES: start + count <= size().
+  template <typename Visit>
+  void ForRange(size_t start, size_t count, Visit&& visit) const {
+    ForWhile(start, count, [&visit](const PackedItem& item) {
+      visit(item);
+      return true;
+    });
+  }
+  // The same until visit returns false.
+  template <typename Visit>
+  void ForWhile(size_t start, size_t count, Visit&& visit) const;
+  // The element at `start` and those before it, down to count of them, until visit returns false.
+  // REQUIRES: start < size(), count <= start + 1.
+  template <typename Visit>
+  void ForWhileBack(size_t start, size_t count, Visit&& visit) const;
+
+  // ---- what Redis would keep it as ----
+  // `count` elements of `bytes` bytes together are about to come.
+  void WillGrow(int64_t list_max_listpack_size, size_t bytes, size_t count);
+  void Shrunk(int64_t list_max_listpack_size);
+  // It was put together as a whole: whatever it fits.
+  void Settle(int64_t list_max_listpack_size) { FitLoaded(list_max_listpack_size, piece_count_); }
+
+  static const TypeInfo& Type();
+  const TypeInfo& type() const override { return Type(); }
+  std::string_view encoding() const override { return quicklist_ ? "quicklist" : "listpack"; }
+  size_t size() const override { return count_; }
+  size_t MemoryUsage(size_t samples) const override;
+  std::unique_ptr<Object> Copy() const override;
+  uint8_t rdb_type() const override;
+  void Save(Writer& out) const override;
+  void Digest(const std::function<void(std::string_view)>& add) const override;
+  bool Rebuild(std::string_view key, const CommandSink& emit) const override;
+  bool large() const override { return quicklist_ && bytes_ > kLarge; }
+  void BeginCut(const PieceSink& sink, bool refer) override;
+  bool SavePieces(size_t budget) override;
+  void AbortCut() override;
+
+  // Bytes of all entries as a listpack.
+  size_t listpack_bytes() const { return bytes_ + 7; }
+  // Empty if the structure is sound, otherwise what is wrong with it. For tests.
+  std::string Check() const;
+
+ private:
+  static constexpr size_t kLarge = 64 << 10;
+
+  // Memory of a block; `capacity` bytes follow it.
+  struct Block {
+    uint32_t capacity;
+    uint32_t refs;  // the list's own, and the cut's
+    char* data() { return reinterpret_cast<char*>(this + 1); }
+  };
+  static constexpr size_t kBlock = 8192 - sizeof(Block);
+
+  // The part of a block that is in use, and its elements.
+  struct Piece {
+    Block* block = nullptr;
+    uint32_t begin = 0;
+    uint32_t end = 0;
+    uint32_t count = 0;
+
+    size_t bytes() const { return end - begin; }
+    char* first() const { return block->data() + begin; }
+    char* last() const { return block->data() + end; }
+    bool shared() const { return block->refs > 1; }
+    // Bytes free at a side; none beside a large element, which stays alone.
+    size_t room(End side) const {
+      if (block->capacity > kBlock) return 0;
+      return side == End::kHead ? begin : block->capacity - end;
+    }
+  };
+
+  // Where an element is, or the end of a piece.
+  struct Place {
+    size_t piece;
+    uint32_t at;      // byte in the block
+    uint32_t number;  // of the element in the piece
+  };
+
+  // What is still to be saved of the list as it was when the cut began. Holds its blocks.
+  struct Cut {
+    Cut() = default;
+    Cut(const Cut&) = delete;
+    Cut& operator=(const Cut&) = delete;
+    ~Cut();
+    PieceSink sink;
+    std::vector<Piece> pieces;
+    size_t next = 0;
+  };
+
+  static Block* NewBlock(size_t capacity);
+  static void Release(Block* block);
+
+  Piece* pieces() const { return directory_ + first_; }
+  Piece& piece_at(End end) const { return pieces()[end == End::kHead ? 0 : piece_count_ - 1]; }
+  // Makes room for an entry of `need` bytes at a side of the list's outermost piece, or a new one.
+  void MakeRoom(End side, size_t need);
+  void Push(End end, const list_entry::New& entry);
+  // Moves a piece into a block of this capacity with so many bytes free in front.
+  static void Resettle(Piece& piece, size_t capacity, size_t front);
+  // Makes the piece's bytes its own.
+  static void Own(Piece& piece);
+  Piece& AddPiece(size_t index, const Piece& piece);
+  void RemovePieces(size_t index, size_t n);
+  void GrowDirectory(size_t index);
+  Place Locate(size_t index) const;
+  void InsertAt(Place place, const list_entry::New& entry);
+  // Takes an element out of its piece, which may be empty afterwards.
+  void EraseAt(const Place& place);
+  // Splits a piece before an element; the rest is the piece after it.
+  void Split(const Place& place);
+  void DropFrom(Piece& piece, End end, size_t n);
+  // Joins a piece with the next if both are small enough.
+  bool Merge(size_t index);
+  static void Join(Piece& left, const Piece& right);
+  void Tidy(size_t index);
+  void Compact();
+  size_t RemoveIn(Piece& piece, std::string_view entry, size_t skip, size_t most);
+
+  static void SavePiece(const Piece& piece, Writer& out);
+  // Writes a node that holds the elements of `n` pieces: so many bytes and elements.
+  static void AppendListpack(const Piece* pieces, size_t n, size_t bytes, size_t count,
+                             Writer& out);
+  static std::unique_ptr<Object> Load(uint8_t rdb_type, Reader& in);
+  bool LoadNode(uint8_t rdb_type, Reader& in);
+  // As what Redis would keep a list that it has read in so many nodes.
+  void FitLoaded(int64_t list_max_listpack_size, size_t nodes);
+
+  Piece* directory_ = &only_;
+  uint32_t first_ = 0;  // the pieces in use stand from here
+  uint32_t piece_count_ = 0;
+  uint32_t directory_size_ = 1;
+  bool quicklist_ = false;
+  Piece only_;  // the directory while one piece is enough
+  uint64_t count_ = 0;
+  uint64_t bytes_ = 0;  // of all entries
+  std::unique_ptr<Cut> cut_;
+};
+
+template <typename Visit>
+void List::ForWhile(size_t start, size_t count, Visit&& visit) const {
+  if (count == 0) return;
+  const Place place = Locate(start);
+  const Piece* piece = &pieces()[place.piece];
+  const char* p = piece->block->data() + place.at;
+  size_t here = piece->count - place.number;
+  PackedItem item;
+  for (;;) {
+    if (here > count) here = count;
+    count -= here;
+    for (; here != 0; --here) {
+      p = list_entry::Read(p, &item);
+      if (!visit(static_cast<const PackedItem&>(item))) return;
+    }
+    if (count == 0) return;
+    ++piece;
+    p = piece->first();
+    here = piece->count;
+  }
+}
+
+template <typename Visit>
+void List::ForWhileBack(size_t start, size_t count, Visit&& visit) const {
+  if (count == 0) return;
+  const Place place = Locate(start);
+  const Piece* piece = &pieces()[place.piece];
+  PackedItem item;
+  const char* end = list_entry::Read(piece->block->data() + place.at, &item);
+  size_t here = size_t{place.number} + 1;
+  for (;;) {
+    if (here > count) here = count;
+    count -= here;
+    for (; here != 0; --here) {
+      end = list_entry::Previous(end);
+      list_entry::Read(end, &item);
+      if (!visit(static_cast<const PackedItem&>(item))) return;
+    }
+    if (count == 0) return;
+    --piece;
+    end = piece->last();
+    here = piece->count;
+  }
+}
+
+}  // namespace sava::types

@@ -1,0 +1,612 @@
+#include "types/collections/sorted_tree.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/prefetch.h"
+#include "base/rng.h"
+
+namespace sava::types {
+
+namespace {
+
+// Below this a leaf looks for a neighbour to join; joined leaves leave room for what comes.
+constexpr size_t kSparseBytes = SortedTree::kLeafBytes / 4;
+constexpr size_t kJoinedBytes = SortedTree::kLeafBytes * 3 / 4;
+constexpr size_t kSparseLeaves = SortedTree::kNodeLeaves / 4;
+constexpr size_t kJoinedLeaves = SortedTree::kNodeLeaves / 2;
+
+// Of n things in order, each with a first score: the last that does not begin above (score,
+// member), 0 when all do. compare(i), asked where scores are equal, compares its first member.
+template <typename CompareFirstOf>
+size_t LastNotAbove(const double* firsts, size_t n, double score, const CompareFirstOf& compare) {
+  const double* const end = std::upper_bound(firsts, firsts + n, score);
+  auto high = static_cast<size_t>(end - firsts);
+  if (high == 0) return 0;
+  if (firsts[high - 1] != score) return high - 1;
+  auto low = static_cast<size_t>(std::lower_bound(firsts, end, score) - firsts);
+  // The first in [low, high) whose member is above.
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (compare(middle) <= 0) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low == 0 ? 0 : low - 1;
+}
+
+// Where to cut a block in two of about the same size, between entry 1 and the last.
+size_t MiddleOf(const SortedBlock& block) {
+  const size_t per_entry = (block.bytes() - block.text_bytes()) / block.count();
+  size_t sum = 0;
+  SortedBlock::Spot spot{0, 0};
+  for (; spot.index + 1 < block.count(); ++spot.index) {
+    const size_t next = block.After(spot);
+    sum += per_entry + next - spot.offset;
+    if (sum * 2 >= block.bytes()) break;
+    spot.offset = next;
+  }
+  return std::clamp<size_t>(spot.index + (sum * 2 >= block.bytes() ? 1 : 0), 1, block.count() - 1);
+}
+
+}  // namespace
+
+uint32_t SortedMemberHash(std::string_view member) {
+  static const uint64_t kSeed = base::SecureRandom64();
+  return static_cast<uint32_t>(base::HashBytes(member, kSeed) >> 32);
+}
+
+// ---- making ----
+
+SortedTree::SortedTree(SortedBlock* block) {
+  AddFirst(block);
+  if (block->bytes() > kLeafBytes && block->count() > 1) SplitLeaf({0, 0, {}}, SIZE_MAX);
+}
+
+// REQUIRES: the tree is empty.
+void SortedTree::AddFirst(SortedBlock* block) {
+  auto node = std::make_unique<Node>();
+  Node* const only = node.get();
+  const uint32_t id = NewLeaf(block, only);
+  only->count = 1;
+  only->leaf[0] = id;
+  InsertNode(0, std::move(node));
+  Refresh(0, 0);
+  size_ = block->count();
+  block_bytes_ = block->capacity();
+  std::string scratch;
+  SortedBlock::Spot spot{0, 0};
+  for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
+    index_.Insert(SortedMemberHash(block->member(spot, &scratch)), id);
+  }
+}
+
+SortedTree::SortedTree(const SortedTree& other) : size_(other.size_) {
+  std::string scratch;
+  for (const auto& from : other.nodes_) {
+    auto node = std::make_unique<Node>(*from);
+    for (size_t i = 0; i < node->count; ++i) {
+      const SortedBlock* block = other.leaves_[from->leaf[i]].block;
+      node->leaf[i] = NewLeaf(SortedBlock::Compose({{block, 0, block->count()}}), node.get());
+      const SortedBlock* mine = leaves_[node->leaf[i]].block;
+      block_bytes_ += mine->capacity();
+      SortedBlock::Spot spot{0, 0};
+      for (; spot.index < mine->count(); spot.offset = mine->After(spot), ++spot.index) {
+        index_.Insert(SortedMemberHash(mine->member(spot, &scratch)), node->leaf[i]);
+      }
+    }
+    nodes_.push_back(std::move(node));
+  }
+  firsts_ = other.firsts_;
+  totals_ = other.totals_;
+}
+
+SortedTree::~SortedTree() {
+  for (const Leaf& leaf : leaves_) {
+    if (leaf.block != nullptr) SortedBlock::Free(leaf.block);
+  }
+}
+
+size_t SortedTree::bytes() const {
+  return sizeof(*this) + block_bytes_ + index_.bytes() + nodes_.size() * sizeof(Node) +
+         nodes_.capacity() * 24 + leaves_.size() * sizeof(Leaf) + free_.capacity() * 4;
+}
+
+uint32_t SortedTree::NewLeaf(SortedBlock* block, Node* node) {
+  if (free_.empty()) {
+    leaves_.push_back({block, node});
+    return static_cast<uint32_t>(leaves_.size() - 1);
+  }
+  const uint32_t id = free_.back();
+  free_.pop_back();
+  // An id that was free when a cut began counts as saved from now on.
+  cut_.BeforeChange(id);
+  leaves_[id] = {block, node};
+  return id;
+}
+
+void SortedTree::FreeLeaf(uint32_t id) {
+  leaves_[id] = {};
+  free_.push_back(id);
+}
+
+// ---- finding ----
+
+SortedTree::Place SortedTree::PlaceOf(uint32_t leaf) const {
+  const Node& node = *leaves_[leaf].node;
+  uint32_t i = 0;
+  while (node.leaf[i] != leaf) ++i;
+  return {node.at, i, {}};
+}
+
+SortedTree::Place SortedTree::Find(std::string_view member) const {
+  Place place;
+  index_.Find(SortedMemberHash(member), [&](uint32_t leaf) {
+    const SortedBlock::Spot spot = leaves_[leaf].block->Find(member);
+    if (!spot.found()) return false;
+    place = PlaceOf(leaf);
+    place.spot = spot;
+    return true;
+  });
+  return place;
+}
+
+std::optional<double> SortedTree::Score(std::string_view member) const {
+  std::optional<double> score;
+  index_.Find(SortedMemberHash(member), [&](uint32_t leaf) {
+    const SortedBlock& block = *leaves_[leaf].block;
+    const SortedBlock::Spot spot = block.Find(member);
+    if (spot.found()) score = block.score(spot.index);
+    return spot.found();
+  });
+  return score;
+}
+
+SortedTree::Place SortedTree::Aim(double score, std::string_view member) const {
+  if (nodes_.empty()) return {};
+  const size_t at = LastNotAbove(firsts_.data(), firsts_.size(), score,
+                                 [&](size_t i) { return CompareFirst(*nodes_[i], 0, member); });
+  const Node& node = *nodes_[at];
+  const size_t leaf = LastNotAbove(node.first, node.count, score,
+                                   [&](size_t i) { return CompareFirst(node, i, member); });
+  base::Prefetch(leaves_[node.leaf[leaf]].block);
+  return {static_cast<uint32_t>(at), static_cast<uint32_t>(leaf), {}};
+}
+
+SortedTree::Place SortedTree::At(size_t rank) const {
+  assert(rank < size_);
+  uint32_t at = 0;
+  while (rank >= totals_[at]) rank -= totals_[at++];
+  const Node& node = *nodes_[at];
+  uint32_t leaf = 0;
+  while (rank >= node.size[leaf]) rank -= node.size[leaf++];
+  return {at, leaf, leaves_[node.leaf[leaf]].block->SpotOf(rank)};
+}
+
+size_t SortedTree::RankOf(const Place& place) const {
+  const Node& node = *nodes_[place.node];
+  size_t rank = place.spot.index;
+  for (uint32_t i = 0; i < place.leaf; ++i) rank += node.size[i];
+  return std::accumulate(totals_.begin(), totals_.begin() + place.node, rank);
+}
+
+bool SortedTree::Next(Place* place) const {
+  const SortedBlock& here = block(*place);
+  if (place->spot.index + 1 < here.count()) {
+    place->spot.offset = here.After(place->spot);
+    ++place->spot.index;
+    return true;
+  }
+  if (place->leaf + 1 < nodes_[place->node]->count) {
+    *place = {place->node, place->leaf + 1, {0, 0}};
+    return true;
+  }
+  if (place->node + 1 < nodes_.size()) {
+    *place = {place->node + 1, 0, {0, 0}};
+    return true;
+  }
+  return false;
+}
+
+bool SortedTree::Previous(Place* place) const {
+  if (place->spot.index > 0) {
+    place->spot.offset = block(*place).Before(place->spot);
+    --place->spot.index;
+    return true;
+  }
+  if (place->leaf > 0) {
+    --place->leaf;
+  } else if (place->node > 0) {
+    --place->node;
+    place->leaf = nodes_[place->node]->count - 1;
+  } else {
+    return false;
+  }
+  const SortedBlock& there = block(*place);
+  place->spot = there.SpotOf(there.count() - 1);
+  return true;
+}
+
+size_t SortedTree::CountBelow(double score, bool equal) const {
+  if (size_ == 0) return 0;
+  // The last node and the last leaf that begin below; what stands before them is below too.
+  const auto last = [&](const double* firsts, size_t n) {
+    const double* end = equal ? std::upper_bound(firsts, firsts + n, score)
+                              : std::lower_bound(firsts, firsts + n, score);
+    return static_cast<size_t>(std::max<ptrdiff_t>(end - firsts - 1, 0));
+  };
+  Place place;
+  place.node = static_cast<uint32_t>(last(firsts_.data(), firsts_.size()));
+  const Node& node = *nodes_[place.node];
+  place.leaf = static_cast<uint32_t>(last(node.first, node.count));
+  place.spot.index = block(place).CountBelow(score, equal);
+  return RankOf(place);
+}
+
+size_t SortedTree::CountMembersBelow(std::string_view member, bool equal) const {
+  if (size_ == 0) return 0;
+  const auto last = [&](size_t n, const auto& compare) {
+    size_t low = 0;
+    while (n > 0) {
+      const size_t half = n / 2;
+      const int order = compare(low + half);
+      if (equal ? order > 0 : order >= 0) {
+        n = half;
+      } else {
+        low += half + 1;
+        n -= half + 1;
+      }
+    }
+    return low == 0 ? 0 : low - 1;
+  };
+  Place place;
+  place.node = static_cast<uint32_t>(
+      last(nodes_.size(), [&](size_t i) { return CompareFirst(*nodes_[i], 0, member); }));
+  const Node& node = *nodes_[place.node];
+  place.leaf = static_cast<uint32_t>(
+      last(node.count, [&](size_t i) { return CompareFirst(node, i, member); }));
+  place.spot.index = block(place).FirstMember(member, equal);
+  return RankOf(place);
+}
+
+// ---- changing ----
+
+void SortedTree::Refresh(uint32_t at, uint32_t leaf) {
+  Node& node = *nodes_[at];
+  const SortedBlock& block = *leaves_[node.leaf[leaf]].block;
+  totals_[at] += block.count() - uint64_t{node.size[leaf]};
+  node.size[leaf] = static_cast<uint16_t>(block.count());
+  node.first[leaf] = block.score(0);
+  if (leaf == 0) firsts_[at] = node.first[0];
+}
+
+void SortedTree::Insert(const Place& place, double score, std::string_view member) {
+  if (nodes_.empty()) {
+    return AddFirst(SortedBlock::Insert(SortedBlock::Make(), {0, 0}, score, member));
+  }
+  const uint32_t id = nodes_[place.node]->leaf[place.leaf];
+  cut_.BeforeChange(id);
+  SortedBlock*& block = leaves_[id].block;
+  const SortedBlock::Spot spot = block->LowerBound(score, member);
+  block_bytes_ -= block->capacity();
+  block = SortedBlock::Insert(block, spot, score, member);
+  block_bytes_ += block->capacity();
+  ++size_;
+  index_.Insert(SortedMemberHash(member), id);
+  Refresh(place.node, place.leaf);
+  if (block->bytes() > kLeafBytes && block->count() > 1) SplitLeaf(place, spot.index);
+}
+
+// `changed` is the entry that came last: when it stands at one end of everything, members come in
+// order, and the leaf beside it stays full. REQUIRES: the leaf has two members, and is saved.
+void SortedTree::SplitLeaf(const Place& place, size_t changed) {
+  const uint32_t id = nodes_[place.node]->leaf[place.leaf];
+  SortedBlock* whole = leaves_[id].block;
+  const size_t count = whole->count();
+  const bool last_leaf =
+      place.node + 1 == nodes_.size() && place.leaf + 1 == nodes_[place.node]->count;
+  const bool first_leaf = place.node == 0 && place.leaf == 0;
+  size_t middle = MiddleOf(*whole);
+  if (last_leaf && changed == count - 1) middle = count - 1;
+  if (first_leaf && changed == 0) middle = 1;
+  SortedBlock* left = SortedBlock::Compose({{whole, 0, middle}});
+  SortedBlock* right = SortedBlock::Compose({{whole, middle, count}});
+  block_bytes_ += left->capacity() + right->capacity();
+  block_bytes_ -= whole->capacity();
+  SortedBlock::Free(whole);
+  leaves_[id].block = left;
+  Refresh(place.node, place.leaf);
+  const uint32_t added = AddLeafAfter(place, right, last_leaf);
+  if (right->bytes() > kLeafBytes && right->count() > 1) SplitLeaf(PlaceOf(added), SIZE_MAX);
+  if (left->bytes() > kLeafBytes && left->count() > 1) SplitLeaf(PlaceOf(id), SIZE_MAX);
+}
+
+uint32_t SortedTree::AddLeafAfter(const Place& place, SortedBlock* block, bool at_end) {
+  const uint32_t before = nodes_[place.node]->leaf[place.leaf];
+  Place at = place;
+  if (nodes_[at.node]->count == kNodeLeaves) {
+    SplitNode(at.node, at_end);
+    at = PlaceOf(before);
+  }
+  Node* node = nodes_[at.node].get();
+  uint32_t to = at.leaf + 1;
+  if (at_end && node->count == kNodeLeaves) {
+    // The node stays full; its neighbour begins with this leaf.
+    node = nodes_[at.node + 1].get();
+    to = 0;
+  }
+  const uint32_t id = NewLeaf(block, node);
+  const auto open = [&](auto* array) {
+    std::copy_backward(array + to, array + node->count, array + node->count + 1);
+  };
+  open(node->first);
+  open(node->leaf);
+  open(node->size);
+  ++node->count;
+  node->leaf[to] = id;
+  node->size[to] = 0;
+  Refresh(node->at, to);
+  Reindex(*block, before, id);
+  return id;
+}
+
+// Halves a full node; at the end of the tree an empty one is put behind it instead.
+void SortedTree::SplitNode(uint32_t at, bool at_end) {
+  Node& left = *nodes_[at];
+  auto right = std::make_unique<Node>();
+  if (!at_end) {
+    const uint32_t half = left.count / 2;
+    right->count = left.count - half;
+    std::copy(left.first + half, left.first + left.count, right->first);
+    std::copy(left.leaf + half, left.leaf + left.count, right->leaf);
+    std::copy(left.size + half, left.size + left.count, right->size);
+    left.count = half;
+    for (uint32_t i = 0; i < right->count; ++i) leaves_[right->leaf[i]].node = right.get();
+  }
+  InsertNode(at + 1, std::move(right));
+  if (!at_end) totals_[at] -= totals_[at + 1];
+}
+
+void SortedTree::InsertNode(uint32_t at, std::unique_ptr<Node> node) {
+  const uint64_t total = std::accumulate(node->size, node->size + node->count, uint64_t{0});
+  firsts_.insert(firsts_.begin() + at, node->count == 0 ? 0 : node->first[0]);
+  totals_.insert(totals_.begin() + at, total);
+  nodes_.insert(nodes_.begin() + at, std::move(node));
+  Renumber(at);
+}
+
+void SortedTree::Renumber(size_t from) {
+  for (size_t i = from; i < nodes_.size(); ++i) nodes_[i]->at = static_cast<uint32_t>(i);
+}
+
+// The members of this block went from one leaf to another.
+void SortedTree::Reindex(const SortedBlock& block, uint32_t from, uint32_t to) {
+  constexpr size_t kAhead = 8;
+  uint32_t hashes[kAhead];
+  std::string scratch;
+  SortedBlock::Spot spot{0, 0};
+  while (spot.index < block.count()) {
+    size_t n = 0;
+    for (; n < kAhead && spot.index < block.count(); ++n) {
+      hashes[n] = SortedMemberHash(block.member(spot, &scratch));
+      index_.Prefetch(hashes[n]);
+      spot.offset = block.After(spot);
+      ++spot.index;
+    }
+    for (size_t i = 0; i < n; ++i) index_.Change(hashes[i], from, to);
+  }
+}
+
+void SortedTree::Update(const Place& place, const Place& target, double score) {
+  const uint32_t from = nodes_[place.node]->leaf[place.leaf];
+  SortedBlock*& old = leaves_[from].block;
+  std::string scratch;
+  const std::string_view member = old->member(place.spot, &scratch);
+  const uint32_t to = nodes_[target.node]->leaf[target.leaf];
+  cut_.BeforeChange(from);
+  if (to == from) {
+    const size_t at = old->LowerBound(score, member).index;
+    block_bytes_ -= old->capacity();
+    old = SortedBlock::Move(old, place.spot, at > place.spot.index ? at - 1 : at, score);
+    block_bytes_ += old->capacity();
+    Refresh(place.node, place.leaf);
+    if (old->bytes() > kLeafBytes && old->count() > 1) SplitLeaf(place, SIZE_MAX);
+    return;
+  }
+  cut_.BeforeChange(to);
+  index_.Change(SortedMemberHash(member), from, to);
+  SortedBlock*& block = leaves_[to].block;
+  const SortedBlock::Spot spot = block->LowerBound(score, member);
+  block_bytes_ -= block->capacity();
+  block = SortedBlock::Insert(block, spot, score, member);
+  block_bytes_ += block->capacity();
+  Refresh(target.node, target.leaf);
+  Place rest = place;
+  if (block->bytes() > kLeafBytes && block->count() > 1) {
+    SplitLeaf(target, spot.index);
+    rest = PlaceOf(from);
+    rest.spot = place.spot;
+  }
+  EraseHere(rest, place.spot.index + 1);
+}
+
+// Takes the entries from the place's up to `end` out of their leaf. REQUIRES: they are out of the
+// index, and the leaf is saved.
+void SortedTree::EraseHere(const Place& place, size_t end) {
+  SortedBlock*& block = leaves_[nodes_[place.node]->leaf[place.leaf]].block;
+  if (end - place.spot.index == block->count()) return RemoveLeaf(place);
+  block_bytes_ -= block->capacity();
+  block = SortedBlock::Erase(block, place.spot.index, end);
+  block_bytes_ += block->capacity();
+  Refresh(place.node, place.leaf);
+  Tidy(place);
+}
+
+void SortedTree::Erase(const Place& place) {
+  const uint32_t id = nodes_[place.node]->leaf[place.leaf];
+  cut_.BeforeChange(id);
+  std::string scratch;
+  index_.Erase(SortedMemberHash(leaves_[id].block->member(place.spot, &scratch)), id);
+  --size_;
+  EraseHere(place, place.spot.index + 1);
+}
+
+void SortedTree::EraseRanks(size_t from, size_t to) {
+  std::string scratch;
+  while (from < to) {
+    const Place place = At(from);
+    const uint32_t id = nodes_[place.node]->leaf[place.leaf];
+    cut_.BeforeChange(id);
+    const SortedBlock& block = *leaves_[id].block;
+    const size_t end = std::min(block.count(), place.spot.index + (to - from));
+    SortedBlock::Spot spot = place.spot;
+    for (; spot.index < end; spot.offset = block.After(spot), ++spot.index) {
+      index_.Erase(SortedMemberHash(block.member(spot, &scratch)), id);
+    }
+    const size_t gone = end - place.spot.index;
+    size_ -= gone;
+    to -= gone;
+    EraseHere(place, end);
+  }
+}
+
+// REQUIRES: its members are out of the index, and it is saved.
+void SortedTree::RemoveLeaf(const Place& place) {
+  Node& node = *nodes_[place.node];
+  const uint32_t id = node.leaf[place.leaf];
+  block_bytes_ -= leaves_[id].block->capacity();
+  SortedBlock::Free(leaves_[id].block);
+  FreeLeaf(id);
+  totals_[place.node] -= node.size[place.leaf];
+  const auto close = [&](auto* array) {
+    std::copy(array + place.leaf + 1, array + node.count, array + place.leaf);
+  };
+  close(node.first);
+  close(node.leaf);
+  close(node.size);
+  if (--node.count == 0) return RemoveNode(place.node);
+  firsts_[place.node] = node.first[0];
+  if (node.count >= kSparseLeaves) return;
+  if (place.node > 0 && nodes_[place.node - 1]->count + node.count <= kJoinedLeaves) {
+    JoinNodes(place.node - 1);
+  } else if (place.node + 1 < nodes_.size() &&
+             nodes_[place.node + 1]->count + node.count <= kJoinedLeaves) {
+    JoinNodes(place.node);
+  }
+}
+
+void SortedTree::RemoveNode(uint32_t at) {
+  nodes_.erase(nodes_.begin() + at);
+  firsts_.erase(firsts_.begin() + at);
+  totals_.erase(totals_.begin() + at);
+  Renumber(at);
+}
+
+void SortedTree::JoinNodes(uint32_t at) {
+  Node& left = *nodes_[at];
+  const Node& right = *nodes_[at + 1];
+  std::copy(right.first, right.first + right.count, left.first + left.count);
+  std::copy(right.leaf, right.leaf + right.count, left.leaf + left.count);
+  std::copy(right.size, right.size + right.count, left.size + left.count);
+  for (uint32_t i = 0; i < right.count; ++i) leaves_[right.leaf[i]].node = &left;
+  left.count += right.count;
+  totals_[at] += totals_[at + 1];
+  RemoveNode(at + 1);
+}
+
+// Joins a leaf that has become sparse with a neighbour in its node when both fit well.
+void SortedTree::Tidy(const Place& place) {
+  if (block(place).bytes() >= kSparseBytes) return;
+  const auto fits = [&](uint32_t left) {
+    return block({place.node, left, {}}).bytes() + block({place.node, left + 1, {}}).bytes() <=
+           kJoinedBytes;
+  };
+  if (place.leaf > 0 && fits(place.leaf - 1)) {
+    JoinLeaves(place.node, place.leaf - 1);
+  } else if (place.leaf + 1 < nodes_[place.node]->count && fits(place.leaf)) {
+    JoinLeaves(place.node, place.leaf);
+  }
+}
+
+void SortedTree::JoinLeaves(uint32_t at, uint32_t left) {
+  Node& node = *nodes_[at];
+  const uint32_t to = node.leaf[left];
+  const uint32_t from = node.leaf[left + 1];
+  cut_.BeforeChange(to);
+  cut_.BeforeChange(from);
+  SortedBlock* a = leaves_[to].block;
+  const SortedBlock* b = leaves_[from].block;
+  SortedBlock* both = SortedBlock::Compose({{a, 0, a->count()}, {b, 0, b->count()}});
+  Reindex(*b, from, to);
+  block_bytes_ += both->capacity();
+  block_bytes_ -= a->capacity();
+  SortedBlock::Free(a);
+  leaves_[to].block = both;
+  Refresh(at, left);
+  RemoveLeaf({at, left + 1, {}});
+}
+
+SortedBlock* SortedTree::TakeOnlyBlock() {
+  assert(leaves() == 1 && !cut_.active());
+  Leaf& leaf = leaves_[nodes_[0]->leaf[0]];
+  return std::exchange(leaf.block, nullptr);
+}
+
+// ---- saving ----
+
+void SortedTree::BeginCut(const Object::PieceSink& sink, std::string_view head) {
+  const auto save = [this](size_t id, Writer& out) {
+    const SortedBlock* block = leaves_[id].block;
+    if (block == nullptr) return;
+    std::string scratch;
+    SortedBlock::Spot spot{0, 0};
+    for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
+      out.String(block->member(spot, &scratch));
+      out.Double(block->score(spot.index));
+    }
+  };
+  cut_.Begin(sink, head, leaves_.size(), save, false);
+}
+
+// ---- checking ----
+
+bool SortedTree::Check() const {
+  size_t size = 0;
+  size_t bytes = 0;
+  double score = 0;
+  std::string member;
+  std::string scratch;
+  for (size_t at = 0; at < nodes_.size(); ++at) {
+    const Node& node = *nodes_[at];
+    if (node.at != at || node.count == 0 || node.first[0] != firsts_[at]) return false;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < node.count; ++i) {
+      const Leaf& leaf = leaves_[node.leaf[i]];
+      const SortedBlock& here = *leaf.block;
+      if (leaf.node != &node || here.count() == 0 || node.size[i] != here.count()) return false;
+      if (node.first[i] != here.score(0)) return false;
+      if (here.bytes() > kLeafBytes && here.count() > 1) return false;
+      bytes += here.capacity();
+      total += here.count();
+      for (size_t j = 0; j < here.count(); ++j) {
+        const std::string_view next = here.member(here.SpotOf(j), &scratch);
+        const bool in_order =
+            size == 0 || score < here.score(j) || (score == here.score(j) && member < next);
+        const Place place = Find(next);
+        if (!in_order || place.node != at || place.leaf != i || place.spot.index != j) return false;
+        score = here.score(j);
+        member = next;
+        ++size;
+      }
+    }
+    if (total != totals_[at]) return false;
+  }
+  return size == size_ && bytes == block_bytes_;
+}
+
+}  // namespace sava::types

@@ -1,0 +1,38 @@
+// TypeRegistry: which type reads a value of which RDB type. Filled at start; after that it is only
+// read, by all threads. Strings (RDB type 0) need no entry: whoever reads
+// values knows them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "types/value/object.h"
+
+namespace sava::types {
+
+class TypeRegistry {
+ public:
+  // Fails when another type claims one of its RDB types or its module id. REQUIRES: `info` lives as
+  // long as this.
+  base::Status Add(const TypeInfo& info);
+
+  // nullptr when nobody reads that RDB type.
+  const TypeInfo* Find(uint8_t rdb_type) const { return types_[rdb_type]; }
+  // The native type with that id; nullptr when it is none of ours.
+  const TypeInfo* FindModule(uint64_t id) const;
+  // Reads a value of any type but a string, from behind its type byte; nullptr when nobody reads
+  // that type or the bytes are no such value.
+  std::unique_ptr<Object> Load(uint8_t rdb_type, Reader& in) const;
+
+ private:
+  std::array<const TypeInfo*, 256> types_{};
+  std::vector<const TypeInfo*> modules_;
+};
+
+// The types of this folder.
+const TypeRegistry& AllTypes();
+
+}  // namespace sava::types

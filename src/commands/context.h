@@ -59,6 +59,28 @@ enum NotifyClass : uint32_t {
                kNotifyZset | kNotifyExpired | kNotifyEvicted | kNotifyStream | kNotifyModule,
 };
 
+// The class of the values of a type by its letter; none for other letters.
+constexpr NotifyClass NotifyClassOf(char letter) {
+  switch (letter) {
+    case '$':
+      return kNotifyString;
+    case 'l':
+      return kNotifyList;
+    case 's':
+      return kNotifySet;
+    case 'h':
+      return kNotifyHash;
+    case 'z':
+      return kNotifyZset;
+    case 't':
+      return kNotifyStream;
+    case 'd':
+      return kNotifyModule;
+    default:
+      return NotifyClass{};
+  }
+}
+
 inline constexpr int64_t kNoExpiry = -1;
 inline constexpr int64_t kKeepExpiry = -2;
 

@@ -1,6 +1,5 @@
 // The part of Keys that removes what time or the lack of memory takes away.
 #include "engine/keys.h"
-#include "types/collections/hash.h"
 
 namespace sava::engine {
 
@@ -21,16 +20,12 @@ void Keys::ExpireFields(int db, std::string_view key, commands::Args fields) {
   const Located at = Locate(db, key);
   if (at.entry == nullptr || at.entry->kind() != keyspace::Kind::kObject) return;
   if (fields.empty()) return ExpireParts(db, *at.table, at.entry, at.hash, SIZE_MAX);
-  if (&at.entry->object()->type() != &types::Hash::Type()) return;
-  auto* hash = static_cast<types::Hash*>(at.entry->object());
+  types::Object* const object = at.entry->object();
   std::vector<std::string> names;
   for (const std::string_view field : fields) {
-    if (hash->ExpiryOf(field) == types::Hash::kNoExpiry ||
-        hash->Find(field, invocation_.now_ms(), nullptr)) {
-      continue;
-    }
+    if (!object->IsPartExpired(field, invocation_.now_ms())) continue;
     if (names.empty()) BeforeChange(*at.table, at.entry);
-    if (hash->Remove(field)) names.emplace_back(field);
+    if (object->RemovePart(field)) names.emplace_back(field);
   }
   if (!names.empty()) NotePartsExpired(db, *at.table, at.entry, at.hash, names);
 }
@@ -49,10 +44,11 @@ void Keys::NotePartsExpired(int db, Table& table, Entry* entry, uint64_t hash,
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
   lane_.stats.expired_parts.Add(names.size());
-  std::vector<std::string_view> words = {"HDEL", key};
+  const types::PartEffect& effect = entry->object()->type().part_effect;
+  std::vector<std::string_view> words = {effect.command, key};
   words.insert(words.end(), names.begin(), names.end());
   invocation_.Propagate(words, db);
-  invocation_.Notify(db, commands::kNotifyHash, "hexpired", key);
+  invocation_.Notify(db, commands::NotifyClassOf(effect.event_class), effect.event, key);
   if (empty) {
     Remove(db, table, key, hash, false);
     invocation_.Notify(db, commands::kNotifyGeneric, "del", key);

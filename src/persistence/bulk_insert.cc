@@ -64,7 +64,7 @@ void BulkInsert::Publish(Worker& worker, bool last) {
   Batch& batch = worker.open();
   batch.db = db_;
   batch.keys_per_table = keys_per_table_;
-  batch.dictionary = dictionary_;
+  batch.aux = aux_;
   batch.last = last;
   const uint32_t filled = worker.filled.load(std::memory_order_relaxed) + 1;
   worker.filled.store(filled, std::memory_order_release);
@@ -126,8 +126,8 @@ void BulkInsert::Run(Worker& worker, size_t lane) {
 void BulkInsert::Decode(Batch& batch) {
   for (Item& item : batch.items) {
     if (item.rdb_type == types::kRdbString || item.object != nullptr) continue;
-    auto object = storage::DecodeRdbObject(types::AllTypes(), item.key, item.rdb_type, item.value,
-                                           batch.dictionary);
+    auto object =
+        storage::DecodeRdbObject(types::AllTypes(), item.key, item.rdb_type, item.value, batch.aux);
     if (!object.ok()) return Fail(item, object.error());
     item.object = std::move(object.value());
   }

@@ -363,6 +363,7 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   snapshot::Snapshot::Options options = engine::CutOptions(cut.settings, now_ms, !for_log);
   options.self_contained = commands;
   options.key_delay_us = cut.settings.rdb_key_save_delay;
+  for (snapshot::RdbAux* aux : aux_) aux->AtCut();
   engine_.snapshot().Begin(options);
   {
     std::lock_guard lock(mutex_);
@@ -384,7 +385,7 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.aside = AsideName(path);
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
-  file.libraries = engine_.libraries().sources();
+  file.aux = aux_;
   file.max_rate = exclusive ? 0 : cut.settings.save_max_rate;
   file.begin = begin;
   const bool hold = cut.settings.no_appendfsync_on_rewrite && log_ != nullptr;

@@ -14,9 +14,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "base/if_memory.h"
 #include "admin/crash_report.h"
 #include "admin/info.h"
+#include "base/if_memory.h"
 #include "base/page_pool.h"
 #include "engine/client_list.h"
 #include "engine/clients.h"
@@ -28,7 +28,7 @@
 #include "server/families.h"
 #include "server/idna.h"
 #include "server/proc_title.h"
-#include "types/collections/shared_texts.h"
+#include "types/value/type_registry.h"
 
 namespace sava::server {
 
@@ -93,6 +93,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
   engine_->set_host(this);
   persistence_ = std::make_unique<persistence::Persistence>(engine_.get());
+  persistence_->Register(&engine_->libraries());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
   limits_.Load(settings);
   monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
@@ -288,9 +289,8 @@ base::Status Server::Open() {
   if (settings.crash_log_enabled) admin::InstallCrashReport(log_path_);
   ApplyHooks();
   ShowTitle(config_->settings());
-  // What there is one of for all hashes is not to be counted as that of the first.
-  types::SharedTexts::FieldNames();
-  types::SharedTexts::FieldValues();
+  // What there is one of for all values of a type is not to be counted as that of the first.
+  for (const types::SharedStore& store : types::AllTypes().shared_stores()) store.count();
   engine_->memory().set_ceiling(base::MemoryCeiling());
   Tick();
   monitor_->NoteStartup();

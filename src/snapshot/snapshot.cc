@@ -10,7 +10,7 @@
 
 #include "base/if_memory.h"
 #include "base/prefetch.h"
-#include "types/counters/member_dictionary.h"
+#include "types/value/type_registry.h"
 
 namespace sava::snapshot {
 
@@ -201,8 +201,8 @@ void Snapshot::Begin(const Options& options) {
     total += counts.keys;
   }
   keys_total_.store(total, std::memory_order_relaxed);
-  types::MemberDictionary::Shared().Pin();
-  refers_ = !options.self_contained && types::MemberDictionary::Shared().size() > 0;
+  types::AllTypes().PinAux();
+  refers_ = !options.self_contained && types::AllTypes().has_aux();
   keyspace_->FlipVersion();
   active_.store(true, std::memory_order_release);
 }
@@ -210,7 +210,7 @@ void Snapshot::Begin(const Options& options) {
 // The flushed tables, which are to be freed outside the gate.
 Snapshot::Tables Snapshot::Finish() {
   active_.store(false, std::memory_order_release);
-  types::MemberDictionary::Shared().Unpin();
+  types::AllTypes().UnpinAux();
   parts_.clear();
   return std::exchange(detached_, {});
 }

@@ -41,7 +41,7 @@ class Snapshot {
     enum class Ages : uint8_t { kNone, kIdle, kFrequency } ages = Ages::kNone;
     uint32_t lru_clock = 0;
     int64_t key_delay_us = 0;     // rdb-key-save-delay
-    bool self_contained = false;  // values do not refer to the member dictionary
+    bool self_contained = false;  // values do not refer to what their type shares
   };
 
   // `lane`: the gate's lane of the thread that walks.
@@ -53,7 +53,7 @@ class Snapshot {
   // ---- by the keeper ----
   // REQUIRES: the gate is closed, no cut is active.
   void Begin(const Options& options);
-  // Whether values refer to the member dictionary, which the file then has to hold.
+  // Whether values refer to what their type shares, which the file then has to hold.
   bool refers() const { return refers_; }
   // Writes every key of the cut: databases and keys, not the file's beginning and end. True when
   // all was written, false when it was aborted, or there was no memory for it. With `exclusive` the

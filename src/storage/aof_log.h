@@ -81,10 +81,11 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   static base::Result<bool> FindManifest(FileSystem& files, const std::string& directory,
                                          const std::string& name, AofManifest* manifest);
 
-  // Continues the log of the manifest: a new increment from here on when there is a base or an
-  // increment (or the last one, when that is empty), else the caller has to write a base first
-  // (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that is to be written. REQUIRES:
-  // before the journal has this consumer; cut-off tails were truncated away and synced.
+  // Continues the log of the manifest. Records go on in the last increment, as with Redis, or in a
+  // new one where there is none or the last is not Sava's; without a base and an increment the
+  // caller has to write a base first (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that
+  // is to be written. REQUIRES: before the journal has this consumer; every file of the log was
+  // read to its end and found whole (ReadParts, RepairLog).
   base::Status Open(const AofManifest& manifest, uint64_t next_ticket);
 
   // ---- writing a new base ----
@@ -206,7 +207,7 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   // ---- mutex_ is not held; busy_ is set, or nobody else is there ----
   base::Result<std::shared_ptr<Increment>> MakeIncrement();
   base::Status WriteManifest(AofManifest manifest);
-  base::Result<std::shared_ptr<Increment>> UnusedIncrement(const AofFile& last);
+  base::Result<std::shared_ptr<Increment>> LastIncrement(const AofFile& last);
   base::Status MakeDirectory() const;
   std::string NoNumberLeft() const;
   base::Status NameBase(bool rdb, const Increment& increment, AofManifest* next);

@@ -11,6 +11,7 @@
 #include "crash_recorder.h"
 #include "journal_text.h"
 #include "storage/aof_reader.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::storage {
 namespace {
@@ -48,36 +49,25 @@ AofEnd Replay(std::string_view file, std::vector<Groups>* out) {
   });
 }
 
-// What a start would read: empty text, or what stands in its way.
-std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
-  AofManifest manifest;
-  const auto found = AofLog::FindManifest(disk, "dir", "log", &manifest);
-  if (!found) return found.error();
-  const auto restored = RestoreFromRing(disk, "dir", "log", manifest, true);
-  if (!restored) return restored.error();
-  const std::vector<AofFile> increments = manifest.increments();
-  std::vector<AofFile> files;
-  if (manifest.base() != nullptr) files.push_back(*manifest.base());
-  files.insert(files.end(), increments.begin(), increments.end());
-  for (size_t i = 0; i < files.size(); ++i) {
-    const auto bytes = disk.ReadAll("dir/" + files[i].name);
-    if (!bytes) return bytes.error();
-    AofHindsight hindsight;
-    for (size_t j = i + 1; j < files.size(); ++j) {
-      const auto later = disk.ReadAll("dir/" + files[j].name);
-      if (!later) return later.error();
-      hindsight.Add(files[i].sequence, later.value());
-    }
-    if (files[i].kind == AofFile::Kind::kBase) hindsight = {i + 1 < files.size(), 0};
-    const AofEnd end = Replay(bytes.value(), out);
-    const bool lost = bytes.value().size() < hindsight.size;
-    if (end.kind == AofEnd::Kind::kWhole && !lost) continue;
-    if ((end.kind != AofEnd::Kind::kTruncated && !lost) || hindsight.whole) {
-      return files[i].name + " at " + std::to_string(end.offset) + ": " + end.text;
-    }
-    return "";  // the log ends here
+class Replayer final : public PartReader {
+ public:
+  explicit Replayer(std::vector<Groups>* out) : out_(*out) {}
+  AofEnd Read(const RecoveryPlan::Part& /*part*/, const base::MappedFile& file) override {
+    return Replay(file.bytes(), &out_);
   }
-  return "";
+
+ private:
+  std::vector<Groups>& out_;
+};
+
+// What a start would read: empty text, or what stands in its way. Afterwards the files are as a
+// start leaves them.
+std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
+  RecoveryPlan plan = PlanStart(disk, {"dump", "log", "dir", "log"}, true);
+  Replayer reader(out);
+  base::Status status = ReadParts(disk, &plan, reader, {});
+  if (status) status = RepairLog(disk, plan);
+  return status ? "" : status.error();
 }
 
 // A log on a recorder, with a record's number in its commands.
@@ -186,17 +176,18 @@ Groups RandomGroups(std::mt19937_64& random, size_t number) {
   return groups;
 }
 
+// `first`: operations that made the disk what it was. `least`: records that were there then.
 void CheckCrashes(const CrashRecorder& disk, const std::vector<Groups>& records,
-                  std::mt19937_64& random, int times) {
+                  std::mt19937_64& random, int times, size_t first = 0, size_t least = 0) {
   for (int i = 0; i < times; ++i) {
-    const size_t at = std::uniform_int_distribution<size_t>(0, disk.operations())(random);
+    const size_t at = std::uniform_int_distribution<size_t>(first, disk.operations())(random);
     const uint64_t durable = disk.NoteAt(at);
     CrashRecorder after(disk.Crash(at, random));
     std::vector<Groups> recovered;
     const std::string problem = Recover(after, &recovered);
     ASSERT_EQ(problem, "") << "crash after " << at;
     ASSERT_LE(recovered.size(), records.size());
-    ASSERT_GE(recovered.size(), durable) << "crash after " << at;
+    ASSERT_GE(recovered.size(), std::max<uint64_t>(durable, least)) << "crash after " << at;
     for (size_t j = 0; j < recovered.size(); ++j) ASSERT_EQ(recovered[j], records[j]) << j;
   }
 }
@@ -286,27 +277,70 @@ TEST_F(AofLogTest, WritesTimestampsWhenAsked) {
   EXPECT_NE(disk.Live().at("dir/log.1.incr.aof").find("#TS:"), std::string::npos);
 }
 
-TEST_F(AofLogTest, ContinuesWithANewIncrementOrAnEmptyOne) {
+TEST_F(AofLogTest, GoesOnInTheLastIncrement) {
   CrashRecorder disk;
+  const std::string path = "dir/log.1.incr.aof";
   const auto open = [&disk](uint64_t next, bool append) {
     AofManifest manifest;
     ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
     Driver driver(&disk, AofLog::Policy::kEverysec, next);
     ASSERT_TRUE(driver.log().Open(manifest, next));
-    if (next == 0) {
+    if (manifest.files.empty()) {
       ASSERT_TRUE(driver.Rewrite());
     }
     if (append) driver.Append({{0, {"SET", "a", "1"}}});
   };
+  open(0, false);
+  EXPECT_EQ(disk.Live().at(path), AofSyncedLine(0));
   open(0, true);
+  const std::string after_first = disk.Live().at(path);
   open(1, false);
-  open(1, false);
+  EXPECT_EQ(disk.Live().at(path), after_first) << "a start that records nothing";
+  open(1, true);
+  EXPECT_TRUE(disk.Live().at(path).starts_with(after_first));
   EXPECT_EQ(disk.Live().at("dir/log.manifest"),
-            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n"
-            "file log.2.incr.aof seq 2 type i\n");
+            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
   std::vector<Groups> recovered;
   EXPECT_EQ(Recover(disk, &recovered), "");
-  EXPECT_EQ(recovered.size(), 1U);
+  EXPECT_EQ(recovered.size(), 2U);
+}
+
+// A process that was killed left no line about what is synced: the next start writes one, once.
+TEST_F(AofLogTest, AStartAfterAKillSaysThatAllIsSynced) {
+  const std::string killed = AofSyncedLine(0) + "#AFTER:1:11\r\n" + Resp({"SET", "a", "1"});
+  CrashRecorder disk(
+      {{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\nfile log.2.incr.aof seq 2 type i\n"},
+       {"dir/log.1.incr.aof", AofSyncedLine(0)},
+       {"dir/log.2.incr.aof", killed}});
+  for (int start = 0; start < 3; ++start) {
+    AofManifest manifest;
+    ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+    Driver driver(&disk, AofLog::Policy::kEverysec, 1);
+    ASSERT_TRUE(driver.log().Open(manifest, 1));
+    EXPECT_EQ(disk.Live().at("dir/log.2.incr.aof"), killed + AofSyncedLine(killed.size()));
+    EXPECT_TRUE(AofProvesSync(disk.Live().at("dir/log.2.incr.aof")));
+    std::mt19937_64 random(7);
+    const auto crashed = disk.Crash(disk.operations(), random);
+    EXPECT_EQ(crashed.at("dir/log.2.incr.aof"), killed + AofSyncedLine(killed.size()));
+  }
+}
+
+// A file of another server has no lines by which a start knows what a crash left.
+TEST_F(AofLogTest, BehindAnotherServersIncrementBeginsItsOwn) {
+  for (const std::string& theirs : {Resp({"SET", "a", "1"}), std::string()}) {
+    CrashRecorder disk({{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\n"},
+                        {"dir/log.1.incr.aof", theirs}});
+    for (int start = 0; start < 2; ++start) {
+      AofManifest manifest;
+      ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+      Driver driver(&disk, AofLog::Policy::kEverysec, 1);
+      ASSERT_TRUE(driver.log().Open(manifest, 1));
+      driver.Append({{0, {"SET", "b", "1"}}});
+    }
+    EXPECT_EQ(disk.Live().at("dir/log.1.incr.aof"), theirs);
+    EXPECT_EQ(disk.Live().at("dir/log.manifest"),
+              "file log.1.incr.aof seq 1 type i\nfile log.2.incr.aof seq 2 type i\n");
+  }
 }
 
 TEST_F(AofLogTest, ReplaysToTheSameCommands) {
@@ -456,6 +490,47 @@ TEST_F(AofLogTest, SurvivesPowerFailuresAnywhere) {
     RunScript(driver, random, 80);
     ASSERT_TRUE(driver.Settle());
     CheckCrashes(disk, driver.records(), random, 60);
+  }
+}
+
+// Each start goes on in what the power failure before it left.
+TEST_F(AofLogTest, SurvivesOnePowerFailureAfterAnother) {
+  for (uint64_t run = 0; run < kRuns / 4 && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto disk = std::make_unique<CrashRecorder>();
+    std::vector<Groups> records;
+    for (int start = 0; start < 6 && !HasFailure(); ++start) {
+      const size_t first = disk->operations();
+      const size_t least = records.size();
+      {
+        AofManifest manifest;
+        ASSERT_TRUE(AofLog::FindManifest(*disk, "dir", "log", &manifest));
+        const AofLog::Policy policy = RandomPolicy(random);
+        Driver driver(disk.get(), policy, least);
+        driver.set_records(records);
+        ASSERT_TRUE(driver.log().Open(manifest, least));
+        if (manifest.files.empty()) {
+          ASSERT_TRUE(driver.Rewrite());
+        }
+        if (policy == AofLog::Policy::kAlways) {
+          ASSERT_TRUE(driver.AwaitRing());
+        }
+        RunScript(driver, random, 40);
+        ASSERT_TRUE(driver.Settle());
+        records = driver.records();
+      }
+      CheckCrashes(*disk, records, random, 10, first, least);
+      const size_t at = std::uniform_int_distribution<size_t>(first, disk->operations())(random);
+      const uint64_t durable = disk->NoteAt(at);
+      CrashRecorder after(disk->Crash(at, random));
+      std::vector<Groups> recovered;
+      ASSERT_EQ(Recover(after, &recovered), "");
+      ASSERT_GE(recovered.size(), std::max<uint64_t>(durable, least));
+      records = std::move(recovered);
+      disk = std::make_unique<CrashRecorder>(after.Live());
+    }
   }
 }
 

@@ -86,7 +86,7 @@ class Collector final : public storage::RdbSink {
     return Add(key, DigestOf(*value));
   }
   base::Status Function(std::string_view) override { return {}; }
-  base::Status Dictionary() override { return {}; }
+  base::Status AuxData(const types::TypeInfo&) override { return {}; }
   base::Status ForeignAux(std::string_view) override { return {}; }
   base::Status ForeignValue(const snapshot::CutKey&, std::string_view) override { return {}; }
 
@@ -210,7 +210,7 @@ std::string Write(TestEngine& test, bool* whole, bool exclusive = false, bool sl
       },
       {});
   writer.Begin({});
-  if (test.engine.snapshot().refers()) writer.Dictionary();
+  if (test.engine.snapshot().refers()) writer.AuxData();
   *whole = test.engine.snapshot().Walk(writer, exclusive);
   writer.End();
   return file;

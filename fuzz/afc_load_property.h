@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "types/counters/afc.h"
+#include "types/counters/member_dictionary.h"
 #include "types/value/save.h"
 
 namespace sava::types {
@@ -18,8 +19,12 @@ namespace sava::types {
 // What follows the type byte and the module id of a saved counter.
 inline std::unique_ptr<Afc> LoadAfc(std::string_view body,
                                     const SavedDictionary* dictionary = nullptr) {
+  FileAux aux;
+  // Whoever called keeps it.
+  const std::shared_ptr<const LoadedAux> kept(std::shared_ptr<void>(), dictionary);
+  if (dictionary != nullptr) aux.Put(Afc::Type().module_id, kept);
   Reader in(body);
-  in.set_dictionary(dictionary);
+  in.set_aux(&aux);
   std::unique_ptr<Object> object = Afc::Type().load(kRdbModule, in);
   return std::unique_ptr<Afc>(static_cast<Afc*>(object.release()));
 }

@@ -68,7 +68,7 @@ class RecordingSink final : public RdbSink {
     bytes += code.size();
     return {};
   }
-  base::Status Dictionary() override {
+  base::Status AuxData(const types::TypeInfo& /*type*/) override {
     has_dictionary = true;
     return {};
   }

@@ -4,6 +4,8 @@
   * who may include whom: the folders of src/ are rooms, and a room includes only the rooms below it
     (the table MAY_INCLUDE; docs/architecture.md draws it). Includes of our own headers are written
     "room/file.h", relative to src/, and name a file that exists.
+  * a type is known by name in types and commands only: others include of types what stands in
+    ABOUT_TYPES, and ask through it (types/value/type_registry.h). The tools in NAMES_TYPES may.
   * a header opens with a comment that says what it is for, followed by #pragma once.
   * the project stands alone: no file names a folder outside it or a path of somebody's machine.
 
@@ -45,6 +47,14 @@ MAY_INCLUDE["cli"] = set(ROOMS)
 for room in ROOMS - {"base"}:
     MAY_INCLUDE[room] |= {"base", room}
 MAY_INCLUDE["base"].add("base")
+
+# What is known of types without knowing one: their interface, and algorithms.
+ABOUT_TYPES = {
+    "aux_data.h", "collection_limits.h", "digest_sink.h", "object.h", "rate_limit.h", "save.h",
+    "type_registry.h",
+}
+# Command-line tools that make or measure values of one type.
+NAMES_TYPES = ("src/cli/bench", "src/cli/bloom", "src/cli/frontier")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
 # Written in pieces so that this file does not name what it forbids.
@@ -88,6 +98,13 @@ def check_include_line(root, name, number, line):
         return f'{where}: "{quoted}" is not of the form "room/file.h"'
     if target not in MAY_INCLUDE[room]:
         return f"{where}: {room} may not include {target} ({quoted})"
+    if (
+        target == "types"
+        and room not in ("types", "commands", "module")
+        and not name.startswith(NAMES_TYPES)
+        and quoted.split("/")[-1] not in ABOUT_TYPES
+    ):
+        return f"{where}: {room} may not know a type by name ({quoted})"
     if not (root / "src" / quoted).is_file():
         return f"{where}: {quoted} does not exist"
     return None

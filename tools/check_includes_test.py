@@ -34,21 +34,31 @@ class CheckIncludesTest(unittest.TestCase):
 
     def test_accepts_a_tree_that_keeps_the_rules(self):
         self.write("src/base/bytes.h", HEADER)
-        self.write("src/types/text.h", HEADER + '#include "base/bytes.h"\n#include <vector>\n')
-        self.write("src/keyspace/table.h", HEADER + '#include "types/text.h"\n')
+        self.write("src/types/value/object.h", HEADER + '#include "base/bytes.h"\n#include <vector>\n')
+        self.write("src/keyspace/table.h", HEADER + '#include "types/value/object.h"\n')
         self.write("src/keyspace/table.cc", '// Table.\n#include "keyspace/table.h"\n')
         self.write("src/cli/main.cc", '#include "keyspace/table.h"\n')
         self.assertEqual(self.complaints(), [])
 
     def test_every_pair_of_rooms_follows_the_table(self):
         for target in check_includes.ROOMS:
-            self.write(f"src/{target}/t.h", HEADER)
+            self.write(f"src/{target}/save.h", HEADER)
         for room in check_includes.ROOMS:
             for target in check_includes.ROOMS:
-                self.write(f"src/{room}/probe.cc", f'#include "{target}/t.h"\n')
+                self.write(f"src/{room}/probe.cc", f'#include "{target}/save.h"\n')
                 allowed = target in check_includes.MAY_INCLUDE[room]
                 self.assertEqual(self.complaints() == [], allowed, f"{room} -> {target}")
             (self.root / f"src/{room}/probe.cc").unlink()
+
+    def test_types_are_known_by_name_to_types_and_commands_only(self):
+        self.write("src/types/collections/hash.h", HEADER)
+        for name in ("src/types/a.cc", "src/commands/a.cc", "src/cli/bloom_a.cc"):
+            self.write(name, '#include "types/collections/hash.h"\n')
+        self.assertEqual(self.complaints(), [])
+        for room in ("keyspace", "journal", "engine", "server", "cli"):
+            self.write(f"src/{room}/a.cc", '#include "types/collections/hash.h"\n')
+            self.assert_one(f"{room} may not know a type by name")
+            (self.root / f"src/{room}/a.cc").unlink()
 
     def test_lower_rooms_never_reach_up(self):
         may = check_includes.MAY_INCLUDE

@@ -220,7 +220,7 @@ void TellStack(Out& out, const ucontext_t& context) {
 
 void TellCommand(Out& out) {
   out << "--- Running command\n";
-  const engine::EngineContext* const running = engine::EngineContext::Running();
+  const engine::Invocation* const running = engine::Invocation::Running();
   if (running == nullptr) {
     out << "(none on this thread)\n";
     return;

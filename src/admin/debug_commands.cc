@@ -83,13 +83,13 @@ void Object(Context& ctx) {
 
 void SetActiveExpire(Context& ctx) {
   const bool on = atoi(std::string(ctx.arg(2)).c_str()) != 0;
-  EngineContext::Of(ctx).engine().active_expire().store(on, std::memory_order_relaxed);
+  EngineContext::Of(ctx).engine().switches().active_expire.store(on, std::memory_order_relaxed);
   ctx.reply().Ok();
 }
 
 void SkipChecksums(Context& ctx) {
   const bool skip = atoi(std::string(ctx.arg(2)).c_str()) != 0;
-  EngineContext::Of(ctx).engine().skip_checksums().store(skip, std::memory_order_relaxed);
+  EngineContext::Of(ctx).engine().switches().skip_checksums.store(skip, std::memory_order_relaxed);
   ctx.reply().Ok();
 }
 
@@ -259,14 +259,15 @@ void HtstatsKey(Context& ctx) {
 
 void PauseCron(Context& ctx) {
   const bool paused = atoi(std::string(ctx.arg(2)).c_str()) != 0;
-  EngineContext::Of(ctx).engine().cron_paused().store(paused, std::memory_order_relaxed);
+  EngineContext::Of(ctx).engine().switches().cron_paused.store(paused, std::memory_order_relaxed);
   ctx.reply().Ok();
 }
 
 void ReplyBuffer(Context& ctx) {
   if (ctx.ArgIs(2, "RESIZING")) {
     const bool resizing = atoi(std::string(ctx.arg(3)).c_str()) != 0;
-    EngineContext::Of(ctx).engine().keeps_output().store(!resizing, std::memory_order_relaxed);
+    EngineContext::Of(ctx).engine().switches().keeps_output.store(!resizing,
+                                                                  std::memory_order_relaxed);
   } else if (!ctx.ArgIs(2, "PEAK-RESET-TIME")) {
     return commands::WrongSubcommand(ctx);
   } else if (int64_t millis = 0;
@@ -466,6 +467,7 @@ constexpr commands::CommandSpec kRows[] = {
      .handler = Debug,
      .arity = -2,
      .flags = commands::kAdminFlags | commands::kProtected,
+     .traits = commands::kDebugging,
      .choose_lock = DebugLock,
      .group = "server",
      .since = "1.0.0",

@@ -1,15 +1,10 @@
 #include "admin/digest.h"
 
-#include <cstdio>
-
 #include "base/sha1.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "types/collections/hash.h"
-#include "types/collections/list.h"
-#include "types/collections/set.h"
-#include "types/collections/sorted_set.h"
-#include "types/collections/stream.h"
+#include "types/value/digest_sink.h"
+#include "types/value/object.h"
 
 namespace sava::admin {
 
@@ -17,16 +12,8 @@ namespace {
 
 using commands::Value;
 
-// The numbers of Redis's types, which a value's digest begins with.
-enum class RedisType : uint8_t {
-  kString = 0,
-  kList = 1,
-  kSet = 2,
-  kSortedSet = 3,
-  kHash = 4,
-  kNative = 5,
-  kStream = 6,
-};
+// Redis's number of strings; others' are in their TypeInfo.
+constexpr uint32_t kStringNumber = 0;
 
 void MixNumber(uint32_t number, Digest20* digest) {
   const char bytes[] = {static_cast<char>(number >> 24), static_cast<char>(number >> 16),
@@ -34,82 +21,32 @@ void MixNumber(uint32_t number, Digest20* digest) {
   digest->Mix({bytes, sizeof bytes});
 }
 
-void MixType(RedisType type, Digest20* digest) { MixNumber(static_cast<uint32_t>(type), digest); }
-
-// Two texts that belong together; pairs may come in any order.
-void AddPair(std::string_view first, std::string_view second, Digest20* digest) {
-  Digest20 pair;
-  pair.Mix(first);
-  pair.Mix(second);
-  digest->XorHashOf({reinterpret_cast<const char*>(pair.bytes.data()), pair.bytes.size()});
-}
-
-void AddValue(const types::Set& set, Digest20* digest) {
-  MixType(RedisType::kSet, digest);
-  set.ForEach([digest](std::string_view member) { digest->XorHashOf(member); });
-}
-
-void AddValue(const types::Hash& hash, Digest20* digest) {
-  MixType(RedisType::kHash, digest);
-  hash.ForEach(types::Hash::kNever, [digest](std::string_view field, std::string_view value) {
-    AddPair(field, value, digest);
-  });
-}
-
-void AddValue(const types::List& list, Digest20* digest) {
-  MixType(RedisType::kList, digest);
-  list.ForRange(0, list.size(), [digest](const types::PackedItem& item) {
-    types::PackedItem::Scratch scratch;
-    digest->Mix(item.Text(scratch));
-  });
-}
-
-void AddValue(const types::SortedSet& set, Digest20* digest) {
-  MixType(RedisType::kSortedSet, digest);
-  for (auto it = set.At(0); it; it.Next()) {
-    char score[64];
-    const int size = snprintf(score, sizeof score, "%.17g", it.score());
-    AddPair(it.member(), {score, static_cast<size_t>(size)}, digest);
+class ValueSink final : public types::DigestSink {
+ public:
+  explicit ValueSink(Digest20* digest) : digest_(*digest) {}
+  void Ordered(std::string_view text) override { digest_.Mix(text); }
+  void Unordered(std::string_view text) override { digest_.XorHashOf(text); }
+  void UnorderedPair(std::string_view first, std::string_view second) override {
+    Digest20 pair;
+    pair.Mix(first);
+    pair.Mix(second);
+    digest_.XorHashOf({reinterpret_cast<const char*>(pair.bytes.data()), pair.bytes.size()});
   }
-}
 
-void AddValue(const types::Stream& stream, Digest20* digest) {
-  MixType(RedisType::kStream, digest);
-  stream.Range(types::kLeastStreamId, types::kGreatestStreamId,
-               [digest](const types::StreamEntry& entry) {
-                 std::string id = entry.id.Text();
-                 id[id.find('-')] = '.';
-                 digest->Mix(id);
-                 entry.ForEachField([digest](std::string_view field, std::string_view value) {
-                   digest->Mix(field);
-                   digest->Mix(value);
-                 });
-                 return true;
-               });
-}
-
-template <typename T>
-bool AddIf(const types::Object& object, Digest20* digest) {
-  if (&object.type() != &T::Type()) return false;
-  AddValue(static_cast<const T&>(object), digest);
-  return true;
-}
+ private:
+  Digest20& digest_;
+};
 
 void AddObject(const types::Object& object, Digest20* digest) {
-  if (AddIf<types::Set>(object, digest) || AddIf<types::Hash>(object, digest) ||
-      AddIf<types::List>(object, digest) || AddIf<types::SortedSet>(object, digest) ||
-      AddIf<types::Stream>(object, digest)) {
-    return;
-  }
-  MixType(RedisType::kNative, digest);
-  digest->Mix(object.type().name);
-  object.Digest([digest](std::string_view element) { digest->Mix(element); });
+  MixNumber(object.type().digest_number, digest);
+  ValueSink sink(digest);
+  object.DigestAsRedis(sink);
 }
 
 void AddWhole(const Value& value, Digest20* digest) {
   if (value.is_string()) {
     std::string scratch;
-    MixType(RedisType::kString, digest);
+    MixNumber(kStringNumber, digest);
     digest->Mix(value.Text(&scratch));
   } else {
     AddObject(*value.object, digest);

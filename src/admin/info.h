@@ -2,7 +2,7 @@
 //
 // The figures are sums of counters that other threads go on writing: each was true a moment ago.
 // The sections about clients and memory look at every connection and need the gate closed; without
-// (lane.exclusive false) their figures about connections are left at zero.
+// (lane.exclusive() false) their figures about connections are left at zero.
 #pragma once
 
 #include <cstddef>

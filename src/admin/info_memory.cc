@@ -16,7 +16,7 @@ using engine::Ratio;
 
 size_t ConnectionBytes(InfoWriter& out) {
   size_t bytes = 0;
-  if (out.lane.exclusive) {
+  if (out.lane.exclusive()) {
     engine::ForEachClient(
         out.engine, [&](const engine::Client& client) { bytes += engine::ClientMemory(client); });
   }
@@ -70,12 +70,12 @@ void MemorySection(InfoWriter& out) {
   Bytes(out, "maxmemory", settings.maxmemory);
   out.Field("maxmemory_policy", out.part<config::Config>().Text("maxmemory-policy"));
   Overheads(out, memory);
-  out.Field("mem_not_counted_for_evict", out.engine.log_memory());
+  out.Field("mem_not_counted_for_evict", out.engine.memory().log_bytes());
   out.Fields({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"},
              "0");
   out.Field("mem_clients_normal", ConnectionBytes(out));
   out.Field("mem_cluster_links", 0);
-  out.Field("mem_aof_buffer", out.engine.log_memory());
+  out.Field("mem_aof_buffer", out.engine.memory().log_bytes());
   out.Field("mem_allocator", base::AllocatorName());
   out.Field("active_defrag_running", 0);
   out.Field("lazyfree_pending_objects", out.engine.background().pending());

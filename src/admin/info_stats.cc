@@ -73,9 +73,9 @@ int64_t AverageTtl(InfoWriter& out, int db) {
     const keyspace::Table* table = keyspace.table(db, stripe);
     if (table == nullptr || table->expiring() == 0) continue;
     keyspace::StripeLock& lock = keyspace.stripe(stripe).lock;
-    if (!out.lane.exclusive && !lock.TryLock()) continue;
+    if (!out.lane.exclusive() && !lock.TryLock()) continue;
     const int64_t average = table->AverageTtl(out.now_ms, out.lane.rng);
-    if (!out.lane.exclusive) lock.Unlock();
+    if (!out.lane.exclusive()) lock.Unlock();
     if (average <= 0) continue;
     sum += average;
     ++seen;
@@ -153,7 +153,7 @@ void CommandstatsSection(InfoWriter& out) {
 }
 
 void ErrorstatsSection(InfoWriter& out) {
-  for (const auto& [code, count] : out.engine.errors().All()) {
+  for (const auto& [code, count] : out.engine.observer().errors().All()) {
     out.Line("errorstat_{}:count={}", code, count);
   }
 }

@@ -22,7 +22,7 @@ using engine::EngineContext;
 using Series = engine::LatencyMonitor::Series;
 
 engine::LatencyMonitor& MonitorOf(Context& ctx) {
-  return EngineContext::Of(ctx).engine().latency();
+  return EngineContext::Of(ctx).engine().observer().latency();
 }
 
 void Latest(Context& ctx) {

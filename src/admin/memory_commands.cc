@@ -13,7 +13,7 @@
 #include "commands/family.h"
 #include "commands/help.h"
 #include "engine/engine_context.h"
-#include "types/collections/shared_texts.h"
+#include "types/value/type_registry.h"
 
 namespace sava::admin {
 
@@ -118,12 +118,10 @@ void Stats(Context& ctx) {
   out.SignedInt("rss-overhead.bytes", engine::Difference(memory.rss, memory.resident));
   out.Double("fragmentation", engine::Ratio(memory.rss, memory.used));
   out.SignedInt("fragmentation.bytes", engine::Difference(memory.rss, memory.used));
-  const types::SharedTexts& names = types::SharedTexts::FieldNames();
-  out.Int("field-names.count", names.size());
-  out.Int("field-names.bytes", names.memory());
-  const types::SharedTexts& values = types::SharedTexts::FieldValues();
-  out.Int("field-values.count", values.size());
-  out.Int("field-values.bytes", values.memory());
+  for (const types::SharedStore& store : types::AllTypes().shared_stores()) {
+    out.Int(fmt::format("{}.count", store.name), store.count());
+    out.Int(fmt::format("{}.bytes", store.name), store.bytes());
+  }
   out.Done();
 }
 

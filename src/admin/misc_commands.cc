@@ -32,7 +32,7 @@ void Monitor(Context& ctx) {
   }
   if (client.has(engine::kClientMonitor)) return;
   client.set(engine::kClientMonitor);
-  ec.engine().monitors().fetch_add(1, std::memory_order_relaxed);
+  ec.engine().observer().monitors().fetch_add(1, std::memory_order_relaxed);
   ctx.reply().Ok();
 }
 

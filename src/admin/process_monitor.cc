@@ -26,7 +26,7 @@ MemoryFigures ProcessMonitor::Memory() {
   figures.active = allocator.active;
   figures.resident = allocator.resident;
   Account(allocator);
-  figures.used = engine_.UsedMemory();
+  figures.used = engine_.memory().Used();
   figures.dataset = std::min(engine_.keyspace().UsedBytes(), figures.used);
   figures.overhead = figures.used - figures.dataset;
   figures.startup = startup_memory_;
@@ -45,9 +45,9 @@ void ProcessMonitor::Account(const base::AllocatorFigures& allocator) {
   const size_t held = engine_.keyspace().HeldBytes() + base::PagePool::Shared().free_bytes();
   // The allocator of a sanitizer does not say: then buffers are all that is known.
   const int64_t other = allocated == 0
-                            ? engine_.BufferBytes()
+                            ? engine_.memory().BufferBytes()
                             : static_cast<int64_t>(allocated) - static_cast<int64_t>(held);
-  engine_.set_other_memory(other, log_bytes_());
+  engine_.memory().SetOther(other, log_bytes_());
 }
 
 void ProcessMonitor::Purge() {
@@ -66,7 +66,7 @@ void ProcessMonitor::Tick() {
     }
   }
   Account(base::ReadAllocator());
-  const size_t used = engine_.UsedMemory();
+  const size_t used = engine_.memory().Used();
   if (used > peak_memory_.load(std::memory_order_relaxed)) peak_memory_.store(used);
 
   RateSample sample;

@@ -37,7 +37,7 @@ class ProcessMonitor {
   // About ten times a second, inside the gate.
   void Tick();
   // What is in use now is what an empty server takes.
-  void NoteStartup() { startup_memory_ = engine_.UsedMemory(); }
+  void NoteStartup() { startup_memory_ = engine_.memory().Used(); }
 
   MemoryFigures Memory();
   // Gives unused memory back to the system (MEMORY PURGE).

@@ -11,7 +11,9 @@ namespace {
 using commands::Context;
 using engine::EngineContext;
 
-engine::SlowLog& LogOf(Context& ctx) { return EngineContext::Of(ctx).engine().slowlog(); }
+engine::SlowLog& LogOf(Context& ctx) {
+  return EngineContext::Of(ctx).engine().observer().slowlog();
+}
 
 void Get(Context& ctx) {
   if (ctx.argc() > 3) return commands::WrongSubcommand(ctx);

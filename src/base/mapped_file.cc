@@ -90,6 +90,15 @@ Result<MappedFile> MappedFile::WithEnd(const std::string& path, uint64_t offset,
   return mapped;
 }
 
+Result<MappedFile> MappedFile::Of(std::string_view bytes) {
+  if (bytes.empty()) return MappedFile(nullptr, 0);
+  void* const memory =
+      mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return Failure("memory for a file", errno);
+  memcpy(memory, bytes.data(), bytes.size());
+  return MappedFile(static_cast<const char*>(memory), bytes.size(), 0);
+}
+
 void MappedFile::Release(size_t from, size_t to) const {
   from = from / kPage * kPage;
   to = std::min(to, of_file_) / kPage * kPage;

@@ -18,6 +18,8 @@ class MappedFile {
   // As the file would be if it ended with these bytes from `offset` on; it is not changed.
   // REQUIRES: it has at least `offset` bytes.
   static Result<MappedFile> WithEnd(const std::string& path, uint64_t offset, std::string_view end);
+  // These bytes, as if they were a file.
+  static Result<MappedFile> Of(std::string_view bytes);
 
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

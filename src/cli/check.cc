@@ -2,26 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <memory>
-#include <span>
 #include <string_view>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "cli/check_file.h"
 #include "cli/check_rdb.h"
 #include "cli/check_repair.h"
 #include "cli/data_files.h"
 #include "cli/suggest.h"
-#include "storage/aof_reader.h"
 #include "storage/file_system.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::cli {
 
 namespace {
+
+using storage::AofEnd;
+using storage::RecoveryPlan;
 
 constexpr std::string_view kHelp = R"(Usage: sava check [--portable] [--repair] PATH
 
@@ -58,7 +59,7 @@ struct Options {
   bool repair = false;
 };
 
-class Check {
+class Check final : public storage::PartReader {
  public:
   Check(std::string path, const Options& options) : path_(std::move(path)), options_(options) {}
 
@@ -74,16 +75,8 @@ class Check {
     } else if (const auto pid = ServerOn(data)) {
       fmt::print("{}: {}: what it has not written yet is not checked\n", path_, Running(*pid));
     }
-    if (!data.dump.empty()) One(data.dump, !data.directory);
-    if (!data.manifest.empty()) {
-      fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));
-      Ring(data);
-    }
-    for (size_t i = 0; i < data.log.size() && !ended_; ++i) {
-      const auto told = Hindsight(data, i);
-      if (!told) return Complain(told.error());
-      LogFile(data.log[i], std::span(data.log).subspan(i + 1), told.value());
-    }
+    if (!data.dump.empty()) Dump(data.dump, !data.directory);
+    if (data.has_log()) Log(data);
     if (bad_) return 1;
     if (data.directory || !data.manifest.empty()) {
       fmt::print("{}: {}, {}: all good\n", path_, Counted(files_, "file", "files"),
@@ -92,165 +85,162 @@ class Check {
     return portable_ ? 0 : 2;
   }
 
+  storage::AofEnd Read(const RecoveryPlan::Part& part, const base::MappedFile& bytes) override {
+    CheckedFile file = CheckFile(part.path, bytes, {options_.portable, log_});
+    ++files_;
+    bytes_ += part.size;
+    fmt::print("{}", file.text);
+    for (const std::string& unknown : file.unknown) {
+      Bad(fmt::format("{}: {}", part.path, unknown));
+    }
+    if (file.end.kind == AofEnd::Kind::kWhole && part.size >= part.had) {
+      TellPortable(file.obstacles);
+    } else {
+      obstacles_[part.path] = std::move(file.obstacles);
+    }
+    return std::move(file.end);
+  }
+
  private:
-  // After a power failure the ring may have what the log lacks.
-  void Ring(const DataFiles& data) {
-    const auto found = RestoreLog(data, options_.repair);
-    if (!found) return Bad(found.error());
-    const storage::AofRestored& restored = found.value();
-    // All it had is in the file now, which may be cut off next.
-    if (options_.repair) RemoveRing(data);
-    if (restored.lacking == 0) return;
+  // A file that is not part of a log. `alone`: commands may follow it, which are to be repaired.
+  void Dump(const std::string& path, bool alone) {
+    RecoveryPlan plan = storage::PlanFile(files(), path);
+    (void)storage::ReadParts(files(), &plan, *this, {.read_on = true});
+    for (const RecoveryPlan::Finding& finding : plan.findings) {
+      if (alone && finding.end.kind != AofEnd::Kind::kRefused) {
+        Tell(plan, finding);
+      } else {
+        Bad(Problem(plan.parts[0], finding) +
+            (options_.repair ? "; an RDB file cannot be repaired" : ""));
+      }
+    }
+  }
+
+  void Log(const DataFiles& data) {
+    if (!data.manifest.empty()) {
+      fmt::print("{}: manifest of {}\n", data.manifest, Counted(data.log.size(), "file", "files"));
+    }
+    RecoveryPlan plan = PlanOf(data);
+    log_ = true;
+    if (!plan.refused.empty()) {
+      Bad(plan.refused);
+    } else if (TellRing(plan) && options_.repair) {
+      plan = PlanOf(data);  // The files have it now.
+    }
+    (void)storage::ReadParts(files(), &plan, *this, {.read_on = true});
+    for (const RecoveryPlan::Finding& finding : plan.findings) Tell(plan, finding);
+  }
+
+  // After a power failure the ring may have what the log lacks. True when nothing is in the way of
+  // going on.
+  bool TellRing(const RecoveryPlan& plan) {
+    if (options_.repair) {
+      if (const base::Status status = storage::RestoreLog(files(), plan); !status) {
+        Bad(status.error());
+        return false;
+      }
+      // All it had is in the file now, which may be cut off next.
+      RemoveRing(plan);
+    }
+    if (plan.ring.lacking == 0) return true;
     const std::string what =
-        fmt::format("{}: it lacks {} that were synced, but the log's ring has them", restored.file,
-                    Counted(restored.lacking, "byte", "bytes"));
+        fmt::format("{}: it lacks {} that were synced, but the log's ring has them", plan.ring.file,
+                    Counted(plan.ring.lacking, "byte", "bytes"));
     if (options_.repair) {
       fmt::print("{}: written\n", what);
     } else {
       Bad(what + ". A start of the server writes them, and so does --repair");
     }
+    return true;
   }
 
-  // A file that is not part of a log. `alone`: commands may follow it, which are to be repaired.
-  void One(const std::string& path, bool alone) {
-    const CheckedFile file = Read(path, {options_.portable, false});
-    if (file.state == CheckedFile::State::kGood) return;
-    if (alone && file.broken_tail()) return Broken(path, file, {});
-    Bad(file.problem + (options_.repair ? "; an RDB file cannot be repaired" : ""));
-  }
-
-  // What the later increments tell of a file of the log.
-  static base::Result<storage::AofHindsight> Hindsight(const DataFiles& data, size_t part) {
-    storage::AofHindsight told;
-    const size_t bases = data.parts.base() != nullptr ? 1 : 0;
-    told.whole = part < bases;  // before anything followed
-    if (data.manifest.empty() || part < bases) return told;
-    const auto increments = data.parts.increments();
-    for (const std::string& later : std::span(data.log).subspan(part + 1)) {
-      const auto file = base::MappedFile::Open(later);
-      if (!file) return base::Error{file.error()};
-      told.Add(increments[part - bases].sequence, file.value().bytes());
+  // What is wrong, and where.
+  static std::string Problem(const RecoveryPlan::Part& part, const RecoveryPlan::Finding& finding) {
+    const AofEnd& end = finding.end;
+    if (end.kind == AofEnd::Kind::kRefused) return end.text;
+    if (end.kind == AofEnd::Kind::kWhole) {
+      return fmt::format("{}: it has lost its end: it has {}, and had {}", part.path,
+                         Counted(part.size, "byte", "bytes"), part.had);
     }
-    return told;
+    return fmt::format("{}: at byte {}: {}", part.path, end.offset, end.text);
   }
 
-  void LogFile(const std::string& path, std::span<const std::string> later,
-               const storage::AofHindsight& told) {
-    CheckedFile file = Read(path, {options_.portable, true});
-    if (file.state == CheckedFile::State::kGood && file.size < told.size) {
-      file.state = CheckedFile::State::kTruncated;
-      file.problem = fmt::format("{}: it has lost its end: it has {}, and had {}", path,
-                                 Counted(file.size, "byte", "bytes"), told.size);
-      if (told.whole) {
-        return Bad(file.problem +
-                   ". Later files of the log were synced since, so this is damage: a server "
-                   "refuses it, and it cannot be repaired");
+  // A part that is not good to its end: repairs it, or says what a server and a repair would do.
+  void Tell(const RecoveryPlan& plan, const RecoveryPlan::Finding& finding) {
+    const RecoveryPlan::Part& part = plan.parts[finding.part];
+    const std::string problem = Problem(part, finding);
+    const uint64_t rest = part.size - finding.end.good;
+    const std::string what =
+        fmt::format("{}; it is whole up to byte {}, {} {}", problem, finding.end.good,
+                    Counted(rest, "byte", "bytes"), rest == 1 ? "follows" : "follow");
+    const bool last = finding.part + 1 == plan.parts.size();
+    switch (finding.cure) {
+      case RecoveryPlan::Cure::kCut:
+        if (options_.repair) return Repair(finding, last ? what : problem);
+        if (last) {
+          return Bad(what +
+                     ". The server would load it with aof-load-truncated yes (the default), "
+                     "without these bytes; --repair cuts them off");
+        }
+        return Bad(fmt::format(
+            "{}; it is whole up to byte {}, and nothing in the later files of the log was ever "
+            "synced. The server would load it with aof-load-truncated yes (the default) up to "
+            "there, without the later ones; --repair cuts them off",
+            problem, finding.end.good));
+      case RecoveryPlan::Cure::kRepair:
+        return options_.repair ? Repair(finding, what) : Bad(what + ". --repair cuts them off");
+      case RecoveryPlan::Cure::kAlone:
+        return Bad(fmt::format(
+            "{}. Later files of the log follow, which would then change another data set: a server "
+            "refuses it. 'sava check --repair {}' cuts off this file alone",
+            what, part.path));
+      case RecoveryPlan::Cure::kNone:
+        return Bad(Hopeless(finding, problem, what));
+    }
+  }
+
+  std::string Hopeless(const RecoveryPlan::Finding& finding, const std::string& problem,
+                       const std::string& what) const {
+    switch (finding.end.kind) {
+      case AofEnd::Kind::kWhole:
+        return problem +
+               ". Later files of the log were synced since, so this is damage: a server refuses "
+               "it, and it cannot be repaired";
+      case AofEnd::Kind::kCorrupt:
+        return what + ". Nothing in it is whole, so there is nothing to repair";
+      default:
+        return problem + (options_.repair ? "; this cannot be repaired" : "");
+    }
+  }
+
+  // `what`: is wrong with the part itself.
+  void Repair(const RecoveryPlan::Finding& finding, const std::string& what) {
+    if (finding.end.kind == AofEnd::Kind::kWhole) fmt::print("{}: the log ends here\n", what);
+    bool first = finding.end.kind != AofEnd::Kind::kWhole;
+    for (const RecoveryPlan::Cut& cut : finding.cuts) {
+      const std::string why =
+          std::exchange(first, false) ? what : fmt::format("{}: {}", cut.path, cut.why);
+      const auto copy = RepairTail(cut.path, cut.size, cut.kept);
+      if (!copy) return Bad(fmt::format("{}; not repaired: {}", why, copy.error()));
+      const uint64_t gone = cut.size - cut.kept;
+      fmt::print("{}\n{}: repaired: {} cut off at byte {}; the file as it was is now {}\n", why,
+                 cut.path, Counted(gone, "byte", "bytes"), cut.kept, copy.value());
+      if (const auto found = obstacles_.find(cut.path); found != obstacles_.end()) {
+        bytes_ -= gone;
+        TellPortable(found->second);
       }
     }
-    if (file.state == CheckedFile::State::kGood) return;
-    if (file.state == CheckedFile::State::kTruncated && !later.empty() && !told.whole) {
-      return EndsHere(path, file, later);
-    }
-    if (file.broken_tail()) return Broken(path, file, later);
-    Bad(file.problem + (options_.repair ? "; this cannot be repaired" : ""));
   }
 
-  CheckedFile Read(const std::string& path, const CheckOptions& options) {
-    CheckedFile file = CheckFile(path, options);
-    ++files_;
-    bytes_ += file.size;
-    fmt::print("{}", file.text);
-    for (const std::string& unknown : file.unknown) {
-      Bad(fmt::format("{}: {}", path, unknown));
-    }
-    if (options_.portable && file.state == CheckedFile::State::kGood) TellPortable(file);
-    return file;
-  }
-
-  void TellPortable(const CheckedFile& file) {
-    if (file.obstacles.empty()) {
+  void TellPortable(const std::vector<std::string>& obstacles) {
+    if (!options_.portable) return;
+    if (obstacles.empty()) {
       fmt::print("portable: a stock Redis 7.0 can load this file\n");
       return;
     }
     portable_ = false;
     fmt::print("not portable: a stock Redis 7.0 refuses this file because of\n");
-    for (const std::string& obstacle : file.obstacles) fmt::print("  {}\n", obstacle);
-  }
-
-  // Cut off by a power failure that came before later increments counted: the log ends here.
-  void EndsHere(const std::string& path, const CheckedFile& file,
-                std::span<const std::string> later) {
-    ended_ = true;
-    if (!options_.repair) {
-      return Bad(fmt::format(
-          "{}; it is whole up to byte {}, and nothing in the later files of the log was ever "
-          "synced. The server would load it with aof-load-truncated yes (the default) up to there, "
-          "without the later ones; --repair cuts them off",
-          file.problem, file.good));
-    }
-    if (file.good == file.size) {
-      fmt::print("{}: the log ends here\n", file.problem);
-    } else if (!Repair(path, file, file.problem)) {
-      return;
-    }
-    bytes_ -= file.size - file.good;
-    // As in an increment without records.
-    const uint64_t first_line = storage::AofSyncedLine(0).size();
-    for (const std::string& name : later) {
-      const auto size = storage::FileSystem::Real().Size(name);
-      if (!size) return Bad(size.error());
-      if (size.value() <= first_line) continue;
-      CheckedFile left_out;
-      left_out.size = size.value();
-      left_out.good = first_line;
-      if (!Repair(name, left_out, fmt::format("{}: what comes before it is cut off", name))) return;
-    }
-  }
-
-  // The end of a log's file is broken.
-  void Broken(const std::string& path, const CheckedFile& file,
-              std::span<const std::string> later) {
-    const bool truncated = file.state == CheckedFile::State::kTruncated;
-    const uint64_t rest = file.size - file.good;
-    const std::string what =
-        fmt::format("{}; it is whole up to byte {}, {} {}", file.problem, file.good,
-                    Counted(rest, "byte", "bytes"), rest == 1 ? "follows" : "follow");
-    // Empty files add nothing, so what comes before them is still the end.
-    const bool at_end = std::ranges::all_of(later, [](const std::string& name) {
-      const auto size = storage::FileSystem::Real().Size(name);
-      return size && size.value() == 0;
-    });
-    if (!at_end) {
-      return Bad(fmt::format(
-          "{}. Later files of the log follow, which would then change another data set: a server "
-          "refuses it. 'sava check --repair {}' cuts off this file alone",
-          what, path));
-    }
-    if (!truncated && file.good == 0) {
-      return Bad(what + ". Nothing in it is whole, so there is nothing to repair");
-    }
-    if (options_.repair) {
-      if (Repair(path, file, what)) bytes_ -= rest;
-      return;
-    }
-    if (truncated && later.empty()) {
-      return Bad(what +
-                 ". The server would load it with aof-load-truncated yes (the default), without "
-                 "these bytes; --repair cuts them off");
-    }
-    Bad(what + ". --repair cuts them off");
-  }
-
-  bool Repair(const std::string& path, const CheckedFile& file, const std::string& what) {
-    const auto copy = RepairTail(path, file.size, file.good);
-    if (!copy) {
-      Bad(fmt::format("{}; not repaired: {}", what, copy.error()));
-      return false;
-    }
-    fmt::print("{}\n{}: repaired: {} cut off at byte {}; the file as it was is now {}\n", what,
-               path, Counted(file.size - file.good, "byte", "bytes"), file.good, copy.value());
-    if (options_.portable) TellPortable(file);
-    return true;
+    for (const std::string& obstacle : obstacles) fmt::print("  {}\n", obstacle);
   }
 
   void Bad(std::string_view text) {
@@ -258,13 +248,16 @@ class Check {
     Complain(text);
   }
 
+  static storage::FileSystem& files() { return storage::FileSystem::Real(); }
+
   const std::string path_;
   const Options options_;
   bool bad_ = false;
-  bool ended_ = false;  // what follows of the log does not count
+  bool log_ = false;  // what is read is part of a log
   bool portable_ = true;
   uint64_t files_ = 0;
   uint64_t bytes_ = 0;
+  std::map<std::string, std::vector<std::string>> obstacles_;  // of files that are not good
 };
 
 }  // namespace

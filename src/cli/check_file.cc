@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/mapped_file.h"
 #include "base/text.h"
 #include "cli/check_rdb.h"
 #include "cli/data_files.h"
@@ -98,7 +97,6 @@ class Checker {
         result_(*result) {}
 
   void Run() {
-    result_.size = bytes_.size();
     if (!bytes_.starts_with(storage::kRdbMagic) && LooksLikeLog(path_, bytes_)) {
       result_.text =
           fmt::format("{}: append-only file, {}\n", path_, Counted(bytes_.size(), "byte", "bytes"));
@@ -106,21 +104,18 @@ class Checker {
     }
     RdbSummary summary(options_.portable, [this](uint64_t bytes) { Progress(bytes); });
     const storage::RdbEnd end = storage::ReadRdb(bytes_, types::AllTypes(), summary);
-    if (end.error) {
-      return Fail(CheckedFile::State::kDamaged, end.error->offset, end.error->text);
-    }
+    if (end.error) return Refuse(end.error->offset, end.error->text);
     const std::string_view rest = bytes_.substr(end.size);
     const bool log = options_.log || path_.ends_with(".aof");
     if (!rest.empty() && !log && !LooksLikeLog(path_, rest)) {
-      return Fail(
-          CheckedFile::State::kDamaged, end.size,
-          fmt::format("{} follow the end of the RDB file", Counted(rest.size(), "byte", "bytes")));
+      return Refuse(end.size, fmt::format("{} follow the end of the RDB file",
+                                          Counted(rest.size(), "byte", "bytes")));
     }
     result_.text =
         fmt::format("{}: RDB version {}{}, {}\n", path_, summary.version(),
                     rest.empty() ? "" : " and commands", Counted(bytes_.size(), "byte", "bytes")) +
         summary.Text(end);
-    result_.good = end.size;
+    result_.end.good = result_.end.offset = end.size;
     result_.obstacles = summary.obstacles();
     if (!options_.portable) {
       for (const auto& [module, count] : summary.foreign()) {
@@ -142,16 +137,15 @@ class Checker {
         },
         [this, base](uint64_t bytes) { Progress(base + bytes); });
     summary.Tell(end, &result_);
-    result_.good = base + end.good;
-    if (end.kind == storage::AofEnd::Kind::kWhole) return;
-    Fail(end.kind == storage::AofEnd::Kind::kTruncated ? CheckedFile::State::kTruncated
-                                                       : CheckedFile::State::kCorrupt,
-         base + end.offset, end.text);
+    result_.end = end;
+    result_.end.good += base;
+    result_.end.offset += base;
   }
 
-  void Fail(CheckedFile::State state, uint64_t offset, std::string_view text) {
-    result_.state = state;
-    result_.problem = fmt::format("{}: at byte {}: {}", path_, offset, text);
+  void Refuse(uint64_t offset, std::string_view text) {
+    result_.end.kind = storage::AofEnd::Kind::kRefused;
+    result_.end.offset = offset;
+    result_.end.text = fmt::format("{}: at byte {}: {}", path_, offset, text);
   }
 
   void Progress(uint64_t bytes) {
@@ -172,15 +166,10 @@ class Checker {
 
 }  // namespace
 
-CheckedFile CheckFile(const std::string& path, const CheckOptions& options) {
+CheckedFile CheckFile(const std::string& path, const base::MappedFile& file,
+                      const CheckOptions& options) {
   CheckedFile result;
-  const base::Result<base::MappedFile> file = base::MappedFile::Open(path);
-  if (!file) {
-    result.state = CheckedFile::State::kDamaged;
-    result.problem = file.error();
-    return result;
-  }
-  Checker(path, options, file.value(), &result).Run();
+  Checker(path, options, file, &result).Run();
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/portable.h"
+#include "types/value/aux_data.h"
 
 namespace sava::cli {
 
@@ -46,7 +47,9 @@ base::Status RdbSummary::String(const snapshot::CutKey& key, std::string_view /*
 base::Status RdbSummary::Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) {
   Count(key, value->type().name);
   if (!IsPortable(*value)) {
-    KeyObstacle(key, value->next_deadline() < 0 ? value->type().name : "hash with times of fields");
+    const std::string_view type = value->type().name;
+    KeyObstacle(key, value->next_deadline() < 0 ? std::string(type)
+                                                : fmt::format("{} with times of fields", type));
   }
   return {};
 }
@@ -56,8 +59,8 @@ base::Status RdbSummary::Function(std::string_view /*code*/) {
   return {};
 }
 
-base::Status RdbSummary::Dictionary() {
-  Obstacle("the member dictionary of association counters");
+base::Status RdbSummary::AuxData(const types::TypeInfo& type) {
+  Obstacle(std::string(type.aux()->name()));
   return {};
 }
 

@@ -25,7 +25,7 @@ class RdbSummary final : public storage::RdbSink {
   base::Status String(const snapshot::CutKey& key, std::string_view value) override;
   base::Status Object(const snapshot::CutKey& key, std::unique_ptr<types::Object> value) override;
   base::Status Function(std::string_view code) override;
-  base::Status Dictionary() override;
+  base::Status AuxData(const types::TypeInfo& type) override;
   base::Status ForeignAux(std::string_view module) override;
   base::Status ForeignValue(const snapshot::CutKey& key, std::string_view module) override;
   void Progress(uint64_t bytes) override { progress_(bytes); }

@@ -216,20 +216,21 @@ base::Result<DataFiles> FindData(const std::string& path) {
   return data;
 }
 
-base::Result<storage::AofRestored> RestoreLog(const DataFiles& data, bool write) {
-  if (!data.manifest.ends_with(kManifestEnding)) return storage::AofRestored();
-  return storage::RestoreFromRing(FileSystem::Real(), storage::DirectoryOf(data.manifest),
-                                  LogName(data), data.parts, write);
+storage::RecoveryPlan PlanOf(const DataFiles& data) {
+  FileSystem& files = FileSystem::Real();
+  if (data.manifest.empty()) return storage::PlanFile(files, data.log[0]);
+  // A manifest of another name does not tell the ring's.
+  const std::string name(data.manifest.ends_with(kManifestEnding) ? LogName(data) : "");
+  return storage::PlanLog(files, storage::DirectoryOf(data.manifest), name, data.parts);
 }
 
-void RemoveRing(const DataFiles& data) {
-  if (!data.manifest.ends_with(kManifestEnding)) return;
+void RemoveRing(const storage::RecoveryPlan& plan) {
+  if (plan.log.empty()) return;
   FileSystem& files = FileSystem::Real();
-  const std::string directory = storage::DirectoryOf(data.manifest);
-  const std::string path = PathIn(directory, storage::AofRingName(LogName(data)));
+  const std::string path = PathIn(plan.directory, storage::AofRingName(plan.log));
   if (!files.Exists(path)) return;
   (void)files.Remove(path);
-  (void)files.SyncDirectory(directory);
+  (void)files.SyncDirectory(plan.directory);
 }
 
 }  // namespace sava::cli

@@ -11,8 +11,8 @@
 
 #include "base/result.h"
 #include "storage/aof_manifest.h"
-#include "storage/aof_ring.h"
 #include "storage/data_lock.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::cli {
 
@@ -29,9 +29,10 @@ struct DataFiles {
 // A server loads the log when there is one, else the dump. Errors name the path.
 base::Result<DataFiles> FindData(const std::string& path);
 
-// Whether the log lacks what its ring has, as after a power failure; it gets it when `write`.
-base::Result<storage::AofRestored> RestoreLog(const DataFiles& data, bool write);
-void RemoveRing(const DataFiles& data);
+// What a start makes of the log. REQUIRES: has_log().
+storage::RecoveryPlan PlanOf(const DataFiles& data);
+// After RestoreLog.
+void RemoveRing(const storage::RecoveryPlan& plan);
 
 // The process that holds the lock of one of the files, i.e. a server that writes them; 0: one that
 // does not tell its number.

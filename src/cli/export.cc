@@ -26,7 +26,7 @@
 #include "server/families.h"
 #include "storage/file_system.h"
 #include "storage/rdb_writer.h"
-#include "types/counters/member_dictionary.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::cli {
 
@@ -78,40 +78,46 @@ struct Options {
 };
 
 // An engine nobody talks to.
-class Dataset {
+class Dataset final : public storage::PartReader {
  public:
   Dataset() {
     for (const auto family : server::AllFamilies()) table_.Add(family);
     settings_.databases = kDatabases;
     engine_ = std::make_unique<engine::Engine>(engine::Engine::Options{}, &settings_, &table_);
+    aux_.push_back(&engine_->libraries());
   }
 
-  base::Status Load(const DataFiles& data) {
-    if (!data.has_log()) return LoadFile(data.dump, false);
-    for (size_t i = 0; i < data.log.size(); ++i) {
-      const bool last = i + 1 == data.log.size();
-      if (base::Status status = LoadFile(data.log[i], last); !status) return status;
+  base::Status Load(storage::RecoveryPlan* plan, bool log) {
+    base::Status status = storage::ReadParts(FileSystem::Real(), plan, *this, {.cut_tails = log});
+    if (!status) return status;
+    for (const storage::RecoveryPlan::Finding& finding : plan->findings) {
+      Complain(fmt::format(
+          "warning: {}: {}; what follows offset {} is left out", plan->parts[finding.part].path,
+          finding.lost ? "it has lost its end" : finding.end.text, finding.end.good));
     }
     return {};
   }
 
-  Keyspace& keyspace() { return engine_->keyspace(); }
-  std::vector<std::string> libraries() const { return engine_->libraries().sources(); }
-  int64_t now_ms() const { return engine_->clock().WallMillis(); }
-  size_t used_memory() const { return engine_->UsedMemory(); }
-
- private:
-  base::Status LoadFile(const std::string& path, bool truncated_ok) {
+  storage::AofEnd Read(const storage::RecoveryPlan::Part& part,
+                       const base::MappedFile& file) override {
     persistence::LoadProgress progress;
     persistence::LoadOptions options;
     options.progress = &progress;
+    options.aux = aux_;
     options.warn = [](const std::string& text) { Complain("warning: " + text); };
-    const std::jthread shower([&](const std::stop_token& stop) { Show(path, progress, stop); });
-    uint64_t good = 0;
+    const std::jthread shower(
+        [&](const std::stop_token& stop) { Show(part.path, progress, stop); });
     // This reads an RDB file too, and the commands that may follow one.
-    return persistence::Loader(engine_.get(), options).LoadAof(path, truncated_ok, &good);
+    return persistence::Loader(engine_.get(), options).LoadAof(part.path, file);
   }
 
+  Keyspace& keyspace() { return engine_->keyspace(); }
+  snapshot::RdbAuxes aux() const { return aux_; }
+  uint64_t libraries() const { return engine_->libraries().count(); }
+  int64_t now_ms() const { return engine_->clock().WallMillis(); }
+  size_t used_memory() const { return engine_->memory().Used(); }
+
+ private:
   static void Show(const std::string& path, const persistence::LoadProgress& progress,
                    const std::stop_token& stop) {
     std::optional<ProgressLine> line;
@@ -128,6 +134,7 @@ class Dataset {
   config::Settings settings_;
   commands::CommandTable table_;
   std::unique_ptr<engine::Engine> engine_;
+  std::vector<snapshot::RdbAux*> aux_;
 };
 
 // Writes the data set to a temporary file, which then takes its place.
@@ -216,11 +223,9 @@ class Exporter {
     origin.ctime_s = now_ms_ / 1000;
     origin.used_memory = dataset_.used_memory();
     out.Begin(origin);
-    for (const std::string& code : dataset_.libraries()) {
-      out.Function(code);
-      ++libraries_;
-    }
-    if (!options_.portable && types::MemberDictionary::Shared().size() > 0) out.Dictionary();
+    if (!options_.portable) out.AuxData();
+    for (const snapshot::RdbAux* aux : dataset_.aux()) aux->Save(out);
+    libraries_ = dataset_.libraries();
     uint64_t done = 0;
     for (const auto& [db, count] : counts) {
       out.SelectDb(static_cast<uint64_t>(db), count.keys, count.expiring);
@@ -331,19 +336,21 @@ int RunExport(const std::vector<std::string>& words) {
   }
   const auto data = FindData(options.from);
   if (!data) return Complain(data.error());
-  const auto ring = RestoreLog(data.value(), false);
-  if (!ring) return Complain(ring.error());
-  if (ring.value().lacking > 0) {
+  const bool log = data.value().has_log();
+  storage::RecoveryPlan plan =
+      log ? PlanOf(data.value()) : storage::PlanFile(FileSystem::Real(), data.value().dump);
+  if (!plan.refused.empty()) return Complain(plan.refused);
+  if (plan.ring.lacking > 0) {
     return Complain(
         fmt::format("{} lacks {} bytes that its ring has; 'sava check --repair {}' writes them",
-                    ring.value().file, ring.value().lacking, options.from));
+                    plan.ring.file, plan.ring.lacking, options.from));
   }
   if (const auto pid = ServerOn(data.value())) {
     Complain(fmt::format("warning: {}: {}: what it has not written yet is missing", options.from,
                          Running(*pid)));
   }
   Dataset dataset;
-  if (base::Status status = dataset.Load(data.value()); !status) return Complain(status.error());
+  if (base::Status status = dataset.Load(&plan, log); !status) return Complain(status.error());
   Exporter exporter(options, &dataset);
   if (base::Status status = exporter.Run(); !status) return Complain(status.error());
   exporter.Tell(data.value());

@@ -3,18 +3,11 @@
 #include <unordered_set>
 
 #include "base/text.h"
-#include "types/collections/hash.h"
-#include "types/counters/afc.h"
 #include "types/value/save.h"
 
 namespace sava::cli {
 
 namespace {
-
-// The RDB type of a sorted set with its scores as doubles.
-constexpr uint8_t kRdbSortedSet = 5;
-// Of a hash by fields.
-constexpr uint8_t kRdbHash = 4;
 
 // Every command that Redis 7.0.15 has.
 constexpr std::string_view kStockCommands =
@@ -68,41 +61,13 @@ bool IsPortable(const types::Object& value) {
   return value.type().module_id == 0 && value.next_deadline() < 0;
 }
 
-namespace {
-
-Conversion WriteWithoutTimes(storage::RdbWriter& out, const snapshot::CutKey& key,
-                             const types::Hash& hash, int64_t now_ms) {
-  uint64_t fields = 0;
-  hash.ForEach(now_ms, [&fields](std::string_view, std::string_view) { ++fields; });
-  if (fields == 0) return {"hashes without times", true};
-  types::Writer& writer = out.OpenValue(key, kRdbHash);
-  writer.Length(fields);
-  hash.ForEach(now_ms, [&writer](std::string_view field, std::string_view value) {
-    writer.String(field);
-    writer.String(value);
-  });
-  return {"hashes without times", false};
-}
-
-}  // namespace
-
 Conversion WriteConverted(storage::RdbWriter& out, const snapshot::CutKey& key,
                           const types::Object& value, int64_t now_ms) {
-  if (&value.type() == &types::Hash::Type()) {
-    return WriteWithoutTimes(out, key, static_cast<const types::Hash&>(value), now_ms);
+  const types::StockForm form = value.stock_form(now_ms);
+  if (!form.name.empty() && !form.empty) {
+    value.SaveStockForm(out.OpenValue(key, form.rdb_type), now_ms);
   }
-  if (&value.type() != &types::Afc::Type()) return {};
-  const auto& counter = static_cast<const types::Afc&>(value);
-  uint64_t members = 0;
-  counter.Top(SIZE_MAX, now_ms, [&members](std::string_view, uint64_t) { ++members; });
-  if (members == 0) return {"sorted sets", true};
-  types::Writer& writer = out.OpenValue(key, kRdbSortedSet);
-  writer.Length(members);
-  counter.Top(SIZE_MAX, now_ms, [&writer](std::string_view member, uint64_t count) {
-    writer.String(member);
-    writer.Double(static_cast<double>(count));
-  });
-  return {"sorted sets", false};
+  return {form.name, form.empty};
 }
 
 }  // namespace sava::cli

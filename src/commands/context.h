@@ -59,6 +59,28 @@ enum NotifyClass : uint32_t {
                kNotifyZset | kNotifyExpired | kNotifyEvicted | kNotifyStream | kNotifyModule,
 };
 
+// The class of the values of a type by its letter; none for other letters.
+constexpr NotifyClass NotifyClassOf(char letter) {
+  switch (letter) {
+    case '$':
+      return kNotifyString;
+    case 'l':
+      return kNotifyList;
+    case 's':
+      return kNotifySet;
+    case 'h':
+      return kNotifyHash;
+    case 'z':
+      return kNotifyZset;
+    case 't':
+      return kNotifyStream;
+    case 'd':
+      return kNotifyModule;
+    default:
+      return NotifyClass{};
+  }
+}
+
 inline constexpr int64_t kNoExpiry = -1;
 inline constexpr int64_t kKeepExpiry = -2;
 
@@ -186,7 +208,9 @@ class Context {
 
   // ---- bookkeeping ----
   virtual void Changed(int64_t changes = 1) = 0;
-  virtual void Notify(NotifyClass cls, std::string_view event, std::string_view key) = 0;
+  void Notify(NotifyClass cls, std::string_view event, std::string_view key) {
+    NotifyIn(db_, cls, event, key);
+  }
   virtual void NotifyIn(int db, NotifyClass cls, std::string_view event, std::string_view key) = 0;
   // What goes to the log instead of the command; may be called several times.
   virtual void Effect(Args words) = 0;
@@ -244,8 +268,7 @@ class Context {
   virtual void Warn(const std::string& text) { static_cast<void>(text); }
   // DEBUG SET-SKIP-CHECKSUM-VALIDATION.
   virtual bool skips_checksums() const { return false; }
-  // Whether a deletion shall free in the background (lazyfree-lazy-user-del and the like).
-  virtual bool lazy_user_del() const = 0;
+  // Whether FLUSHALL shall free in the background (lazyfree-lazy-user-flush).
   virtual bool lazy_user_flush() const = 0;
   virtual uint64_t Random() = 0;
   // The commands of this host (COMMAND and its subcommands answer from it).

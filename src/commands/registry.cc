@@ -251,7 +251,7 @@ const Command* CommandTable::AddOne(const CommandSpec& spec, const Command* pare
     if ((key.flags & kKeyNotKey) != 0 || key.limit > 1) plain = false;
   }
   command->simple_keys = plain;
-  command->looks_up = plain && (spec.group == "set" || spec.group == "hash");
+  command->looks_up = plain && (spec.traits & kFindsElement) != 0;
   commands_.push_back(std::move(owned));
   for (const CommandSpec& sub : spec.subcommands) {
     command->subcommands.push_back(AddOne(sub, command));
@@ -315,10 +315,9 @@ const Command* CommandTable::FindFullName(std::string_view name) const {
 bool KeyIndexes(const Command& command, Args args, std::vector<int>* indexes) {
   indexes->clear();
   const CommandSpec& spec = *command.spec;
-  const int argc = static_cast<int>(args.size());
   if (command.simple_keys) {
-    const int last = command.last_key < 0 ? argc + command.last_key : command.last_key;
-    return AppendRange(command.first_key, last, command.key_step, argc, indexes);
+    return command.ForEachSimpleKey(
+        args.size(), [indexes](size_t index) { indexes->push_back(static_cast<int>(index)); });
   }
   if (spec.find_keys != nullptr) return spec.find_keys(args, indexes);
   for (const KeySpec& key : Specs(spec)) {

@@ -28,7 +28,23 @@ struct Command {
   int last_key = 0;
   int key_step = 0;
 
+  // The argument that is the n-th of them.
+  size_t SimpleKey(size_t n) const {
+    return static_cast<size_t>(first_key) + n * static_cast<size_t>(key_step);
+  }
+  // Calls visit(index) for each of them, in order. False when they do not fit that many arguments:
+  // then for none.
+  template <typename Visit>
+  bool ForEachSimpleKey(size_t argc, const Visit& visit) const {
+    const int count = static_cast<int>(argc);
+    const int last = last_key < 0 ? count + last_key : last_key;
+    if (last < first_key || last >= count) return false;
+    for (int i = first_key; i <= last; i += key_step) visit(static_cast<size_t>(i));
+    return true;
+  }
+
   bool has(uint32_t flag) const { return (spec->flags & flag) != 0; }
+  bool is(CommandTrait trait) const { return (spec->traits & trait) != 0; }
   bool ArityOk(size_t argc) const {
     const int n = spec->arity;
     return n >= 0 ? static_cast<int>(argc) == n : static_cast<int>(argc) >= -n;
@@ -72,6 +88,16 @@ class CommandTable {
 // The indexes of the arguments that are keys. False when the arguments cannot be right (a number of
 // keys that does not fit).
 bool KeyIndexes(const Command& command, Args args, std::vector<int>* indexes);
+// Calls visit(index) for the same arguments; `scratch` is used where they do not stand at fixed
+// places. What is locked, prefetched and charged for a call is this list, and COMMAND GETKEYS shows
+// it.
+template <typename Visit>
+bool ForEachKey(const Command& command, Args args, std::vector<int>* scratch, const Visit& visit) {
+  if (command.simple_keys) return command.ForEachSimpleKey(args.size(), visit);
+  if (!KeyIndexes(command, args, scratch)) return false;
+  for (const int index : *scratch) visit(static_cast<size_t>(index));
+  return true;
+}
 // The same with each key's flags (KeyFlag).
 bool KeyIndexesAndFlags(const Command& command, Args args, std::vector<int>* indexes,
                         std::vector<uint16_t>* flags);

@@ -43,6 +43,20 @@ enum CommandFlag : uint32_t {
   kOnlySentinel = 1U << 23,
 };
 
+// Bits of CommandSpec::traits: what the engine has to know of a command beyond Redis's flags. No
+// client is shown them.
+enum CommandTrait : uint32_t {
+  kRunsQueue = 1U << 0,        // EXEC: what the queued commands do, it does
+  kEndsQueue = 1U << 1,        // ends a transaction; costs a limited client nothing there
+  kInsideMulti = 1U << 2,      // runs at once while commands are being queued
+  kWhileSubscribed = 1U << 3,  // may be used by a subscribed client of RESP2
+  kTellsHealth = 1U << 4,      // answered with the error, as a write, while writes are refused
+  kFindsElement = 1U << 5,     // its third word is an element of the collection at its key
+  kAlwaysTouches = 1U << 6,    // refreshes LRU/LFU also for a client in NO-TOUCH mode
+  kDebugging = 1U << 7,  // kProtected by enable-debug-command; others by enable-module-command
+  kSelectsDatabase = 1U << 8,
+};
+
 // Explicit ACL categories; @read, @write, @fast, @slow, @admin, @dangerous, @blocking, @pubsub
 // follow from the flags as in Redis.
 enum AclCategory : uint32_t {
@@ -141,6 +155,7 @@ struct CommandSpec {
   Handler handler = nullptr;
   int16_t arity = 0;  // counts the name; negative: at least
   uint32_t flags = 0;
+  uint32_t traits = 0;
   uint32_t acl = 0;
   KeySpecs keys = {};
   LockClass lock = LockClass::kAuto;

@@ -11,6 +11,7 @@
 
 #include "commands/registry.h"
 #include "commands/session.h"
+#include "engine/origin.h"
 #include "keyspace/keyspace.h"
 #include "protocol/out_buffer.h"
 
@@ -37,8 +38,6 @@ enum ClientFlag : uint32_t {
   kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
   kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
-  kClientReplay = 1U << 17,       // runs what was logged: always admitted, never logged again
-  kClientNeverBlocks = 1U << 18,  // blocking commands answer at once
 };
 
 struct QueuedCommand {
@@ -61,6 +60,7 @@ struct Client : commands::Session {
 
   int db = 0;
   uint32_t flags = 0;
+  Origin origin = kFromClient;
   protocol::OutBuffer out;
   std::string pushed;  // while its replies are silenced: what the running command pushed to it
   // What its output tells of has tickets below these: what it has changed, or others have told it;

@@ -16,7 +16,7 @@ class ClientExecutor final : public commands::Executor {
 
   void set_client(Client* client) {
     client_ = client;
-    client->set(kClientNeverBlocks);
+    client->origin = kFromRequest;
   }
   bool Run(commands::Args args, int resp, std::string_view* reply) override;
   bool Look(commands::Args args, int resp, std::string_view* reply) override;

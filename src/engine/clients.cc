@@ -7,11 +7,7 @@ namespace sava::engine {
 Client& BlockForReply(commands::Context& ctx, int64_t until, void (*on_timeout)(Client&)) {
   EngineContext& ec = EngineContext::Of(ctx);
   Client& client = ec.client();
-  client.set(kClientBlocked);
-  client.block_deadline_ms = until;
-  client.on_timeout = on_timeout;
-  ++client.block_token;
-  ec.lane().waiting.push_back(&client);
+  ec.lane().waits.AwaitAnswer(client, until, on_timeout);
   return client;
 }
 
@@ -56,7 +52,7 @@ void ResetStats(Engine& engine) {
       if (Histogram* histogram = command.histogram.load()) histogram->Reset();
     }
   }
-  engine.errors().Reset();
+  engine.observer().errors().Reset();
   engine.background().ResetDone();
 }
 

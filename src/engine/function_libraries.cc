@@ -114,6 +114,23 @@ base::Status FunctionLibraries::Replay(std::span<const std::string_view> words) 
   return {};
 }
 
+void FunctionLibraries::Save(snapshot::CutWriter& out) const {
+  for (const std::string& code : sources()) out.Function(code);
+}
+
+bool FunctionLibraries::LoadFunction(std::string_view code) {
+  Add(code);
+  return true;
+}
+
+std::string FunctionLibraries::Loaded() const {
+  const size_t number = count();
+  if (number == 0) return {};
+  return fmt::format(
+      "Function libraries: {} kept as they came and saved again. FCALL is not available yet.",
+      number);
+}
+
 std::vector<std::string> FunctionLibraries::sources() const {
   std::lock_guard lock(mutex_);
   std::vector<std::string> codes;

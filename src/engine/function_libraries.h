@@ -13,20 +13,25 @@
 #include <vector>
 
 #include "base/result.h"
+#include "snapshot/rdb_aux.h"
 
 namespace sava::engine {
 
-class FunctionLibraries {
+class FunctionLibraries final : public snapshot::RdbAux {
  public:
   // The name in the first line of a source, "#!lua name=mylib"; empty when there is none.
   static std::string NameOf(std::string_view code);
 
   // Keeps a library, instead of one of the same name if there is one.
   void Add(std::string_view code);
-  void Clear();
-  // What FUNCTION, as it stands in a log, does: LOAD, DELETE, FLUSH, RESTORE. The error is what a
-  // client would have been told; nothing has changed then.
-  base::Status Replay(std::span<const std::string_view> words);
+  void Clear() override;
+  // What FUNCTION, as it stands in a log, does: LOAD, DELETE, FLUSH, RESTORE.
+  base::Status Replay(std::span<const std::string_view> words) override;
+  std::string_view command() const override { return "function"; }
+
+  void Save(snapshot::CutWriter& out) const override;
+  bool LoadFunction(std::string_view code) override;
+  std::string Loaded() const override;
 
   // Sources in the order in which they came.
   std::vector<std::string> sources() const;

@@ -4,7 +4,7 @@
 // The buckets in memory are what counts; they are ordinary keys of database 0 as well (prefix +
 // user, prefix + "ip:" + address). The engine writes a changed bucket to its key within a tenth of
 // a second and before any command that names the key, and reads it back after a command that wrote
-// the key (see limiting.cc).
+// the key (see charging.h).
 //
 // Thread safety: a bucket is guarded by its spin lock, the map of buckets by mutex_; both are leaf
 // locks, taken under a stripe's lock or under none. Configure only with the gate closed or before

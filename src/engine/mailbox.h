@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "protocol/out_buffer.h"
 
 namespace sava::engine {
 
@@ -21,6 +25,8 @@ struct Message {
   // Which subscription it comes through: who has given that up meanwhile does not get it.
   Via via = Via::kDirect;
   std::string subscription;
+  // Instead of resp2, the output of a command that was run for a client that waits.
+  protocol::OutBuffer out;
 };
 
 struct Mail {
@@ -40,39 +46,44 @@ struct Mail {
 class Mailbox {
  public:
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
+  // The lane's thread is to look around, though there is no mail for it.
+  void Wake() const {
+    if (wake_) wake_();
+  }
 
-  void Post(std::vector<Mail>&& mails) {
+  // Takes no memory: what must not be lost is made before what it tells of is done.
+  void Post(std::list<Mail>&& mails) noexcept {
     if (mails.empty()) return;
     bool first;
     {
       std::lock_guard lock(mutex_);
       first = queue_.empty();
-      if (first) {
-        queue_ = std::move(mails);
-      } else {
-        for (Mail& mail : mails) queue_.push_back(std::move(mail));
-      }
+      queue_.splice(queue_.end(), mails);
     }
     if (first && wake_) wake_();
   }
+  void Post(std::vector<Mail>&& mails) {
+    Post(std::list<Mail>(std::make_move_iterator(mails.begin()),
+                         std::make_move_iterator(mails.end())));
+  }
   void Post(Mail mail) {
-    std::vector<Mail> one;
+    std::list<Mail> one;
     one.push_back(std::move(mail));
     Post(std::move(one));
   }
   // Wakes nobody. REQUIRES: on the thread that takes, which will look before it sleeps.
-  void PostQuietly(Mail mail) {
+  void PostQuietly(std::list<Mail>&& mails) noexcept {
     std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(mail));
+    queue_.splice(queue_.end(), mails);
   }
-  std::vector<Mail> Take() {
+  std::list<Mail> Take() {
     std::lock_guard lock(mutex_);
     return std::exchange(queue_, {});
   }
 
  private:
   std::mutex mutex_;
-  std::vector<Mail> queue_;  // guarded by mutex_
+  std::list<Mail> queue_;  // guarded by mutex_
   std::function<void()> wake_;
 };
 

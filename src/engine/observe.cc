@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/if_memory.h"
+
 namespace sava::engine {
 
 namespace {
@@ -108,11 +110,10 @@ int64_t LatencyMonitor::Reset(const std::vector<std::string>& events) {
 
 void ErrorStats::Add(std::string_view code) {
   const std::lock_guard lock(mutex_);
-  const auto it = counts_.find(code);
-  if (it != counts_.end()) {
+  if (const auto it = counts_.find(code); it != counts_.end()) {
     ++it->second;
   } else {
-    counts_.emplace(code, 1);
+    base::IfMemory([&] { counts_.emplace(code, 1); });
   }
 }
 

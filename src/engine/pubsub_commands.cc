@@ -104,7 +104,7 @@ void PublishTo(Context& ctx, bool shard) {
   int64_t receivers = 0;
   if (client.has(kClientInExec)) {
     receivers = pubsub.Receivers(ctx.arg(1), shard);
-    ec.effects().TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
+    ec.invocation().effects().TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
     const size_t mark = client.out.Mark();
     const uint64_t ticket = std::max(client.wrote, client.saw);
@@ -253,6 +253,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Subscribe,
      .arity = -2,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Listens to messages published to channels.",
@@ -264,6 +265,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Unsubscribe,
      .arity = -1,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Stops listening to channels, or to all.",
@@ -275,6 +277,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Psubscribe,
      .arity = -2,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Listens to the channels whose names match patterns.",
@@ -286,6 +289,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Punsubscribe,
      .arity = -1,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Stops listening to patterns, or to all.",
@@ -309,6 +313,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Ssubscribe,
      .arity = -2,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .keys = {ShardChannel(-1)},
      .lock = commands::LockClass::kNone,
      .group = "pubsub",
@@ -322,6 +327,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Sunsubscribe,
      .arity = -1,
      .flags = kListen,
+     .traits = commands::kWhileSubscribed,
      .keys = {ShardChannel(-1)},
      .lock = commands::LockClass::kNone,
      .group = "pubsub",

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace sava::engine {
@@ -65,13 +66,15 @@ struct CommandStats {
   std::atomic<Histogram*> histogram{nullptr};
 
   ~CommandStats() { delete histogram.load(); }
-  Histogram& EnsureHistogram() {
+  // Without memory for a histogram it is not noted.
+  void Record(uint64_t of_nanos) {
     Histogram* made = histogram.load(std::memory_order_relaxed);
     if (made == nullptr) {
-      made = new Histogram;
+      made = new (std::nothrow) Histogram;
+      if (made == nullptr) return;
       histogram.store(made, std::memory_order_release);
     }
-    return *made;
+    made->Record(of_nanos);
   }
 };
 

@@ -1,9 +1,9 @@
-// Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
-//
-// EXEC locks the stripes of all queued and all watched keys together, in ascending order, and looks
-// at the watches only then: two clients that each watch what the other writes cannot both succeed.
-#include <new>
+#include "engine/transactions.h"
 
+#include <new>
+#include <utility>
+
+#include "engine/engine.h"
 #include "engine/engine_context.h"
 
 namespace sava::engine {
@@ -12,7 +12,7 @@ using commands::Command;
 using commands::Context;
 using keyspace::Keyspace;
 
-void Engine::Queue(Client& client, const Command& command, commands::Args args) {
+void Transactions::Queue(Client& client, const Command& command, commands::Args args) {
   QueuedCommand queued;
   queued.command = &command;
   for (const std::string_view arg : args) {
@@ -24,13 +24,14 @@ void Engine::Queue(Client& client, const Command& command, commands::Args args) 
   client.out.Append("+QUEUED\r\n");
 }
 
-bool Engine::WatchedKeysChanged(Lane& lane, Client& client) {
+bool Transactions::WatchedKeysChanged(const Lane& lane, Client& client) {
   if (client.watcher.dirty.load(std::memory_order_acquire)) return true;
   for (const WatchedKey& watched : client.watched) {
-    if (!lane.context->IsExpired(watched.db, watched.key)) continue;
+    if (!IsExpired(engine_.keyspace(), lane.now_ms, watched.db, watched.key)) continue;
     // Expired since it was watched, but not removed yet.
     bool was_expired = false;
-    keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)))
+    engine_.keyspace()
+        .stripe(Keyspace::StripeOf(engine_.keyspace().Hash(watched.key)))
         .watches.ForEach(watched.db,
                          [&](std::string_view key, keyspace::Watcher* watcher, bool* expired) {
                            if (watcher == &client.watcher && key == watched.key)
@@ -41,129 +42,151 @@ bool Engine::WatchedKeysChanged(Lane& lane, Client& client) {
   return false;
 }
 
-// REQUIRES: the stripes of all watched keys are locked.
-void Engine::ForgetWatches(Client& client) {
+void Transactions::ForgetWatches(Client& client) {
   for (const WatchedKey& watched : client.watched) {
-    keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)))
+    engine_.keyspace()
+        .stripe(Keyspace::StripeOf(engine_.keyspace().Hash(watched.key)))
         .watches.Remove(watched.db, watched.key, &client.watcher);
   }
   client.watched.clear();
   client.watcher.dirty.store(false, std::memory_order_relaxed);
 }
 
-void Engine::Unwatch(Lane& lane, Client& client) {
-  if (!lane.exclusive) {
-    ReleaseHeld(lane);
-    for (const WatchedKey& watched : client.watched) {
-      keyspace::Stripe& stripe = keyspace_.stripe(Keyspace::StripeOf(keyspace_.Hash(watched.key)));
-      stripe.Lock(&lane.seen);
-      stripe.watches.Remove(watched.db, watched.key, &client.watcher);
-      stripe.Unlock(lane.seen);
-    }
-    client.watched.clear();
+void Transactions::Unwatch(Lane& lane, Client& client) {
+  if (lane.batch.busy) {  // the thread that is busy takes no locks
+    if (!client.watched.empty()) lane.batch.unwatch.push_back(&client);
+    return;
   }
-  ForgetWatches(client);
+  for (const WatchedKey& watched : client.watched) {
+    const size_t home = Keyspace::StripeOf(engine_.keyspace().Hash(watched.key));
+    const StripeGuard guard(lane.locks, home);
+    engine_.keyspace().stripe(home).watches.Remove(watched.db, watched.key, &client.watcher);
+  }
+  client.watched.clear();
+  client.watcher.dirty.store(false, std::memory_order_relaxed);
 }
 
-void Engine::DiscardTransaction(Lane& lane, Client& client) {
+void Transactions::Discard(Lane& lane, Client& client) {
   client.queue.clear();
   client.queue_bytes = 0;
   client.set(kClientMulti | kClientDirtyExec, false);
   Unwatch(lane, client);
 }
 
-bool Engine::RunTransaction(Lane& lane, Client& client, const Command& exec, commands::Args args) {
+bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands::Args args) {
   protocol::Reply reply(&client.out, client.resp);
-  const size_t mark = reply.Mark();
-  CommandStats& stats = lane.stats.by_command[static_cast<size_t>(exec.id)];
+  Observer& observer = engine_.observer();
+  const auto answered = [&] {
+    observer.FeedMonitors(client, args);
+    CommandStats& stats = lane.stats.by_command[static_cast<size_t>(exec.id)];
+    stats.calls.Add();
+    lane.stats.commands.Add();
+    if (reply.had_error()) stats.failed.Add();
+    return true;
+  };
   const auto refuse = [&](std::string_view error) {
     reply.Error(error);
-    errors_.Add(reply.error_code());
+    observer.errors().Add(reply.error_code());
     lane.stats.error_replies.Add();
-    stats.calls.Add();
-    stats.failed.Add();
-    lane.stats.commands.Add();
-    FeedMonitors(lane, client, args);
-    return true;
+    return answered();
   };
   if (!client.has(kClientMulti)) return refuse("ERR EXEC without MULTI");
   if (client.has(kClientDirtyExec)) {
-    DiscardTransaction(lane, client);
+    Discard(lane, client);
     return refuse("EXECABORT Transaction discarded because of previous errors.");
   }
-  LockSet set;
-  lane.key_hashes.clear();
-  std::vector<std::vector<std::string_view>> views;
+  Views views;
   views.reserve(client.queue.size());
   for (const QueuedCommand& queued : client.queue) {
     views.emplace_back(queued.args.begin(), queued.args.end());
-    AddKeys(lane, *queued.command, views.back(), &set);
-    // Commands over the keyspace without keys of their own lock as they go: only alone is that
-    // safe.
-    if (queued.command->lock == commands::LockClass::kNone &&
-        queued.command->has(commands::kReadonly | commands::kWrite)) {
-      set.all = true;
-    }
   }
-  for (const WatchedKey& watched : client.watched) {
-    const uint64_t hash = keyspace_.Hash(watched.key);
-    set.Add(Keyspace::StripeOf(hash));
-    lane.key_hashes.push_back(hash);
-  }
-  EngineContext& context = *lane.context;
-  for (const auto& words : views) context.PrebuildLarge(words);
-  ReleaseHeld(lane);
-  const bool any = set.all || set.bits[0] != 0 || set.bits[1] != 0;
-  if (any && !Lock(lane, set)) {
-    context.DropPrebuilt();
+  const LockSet set = LocksOf(lane, client, views);
+  LargeArguments large;  // freed when the locks are given back
+  for (const auto& words : views) large.Copy(words);
+  if (!lane.locks.Lock(set)) {
     lane.stats.parked.Add();
-    Wait(lane, client, kClientParked);
+    lane.waits.Add(client, kClientParked);
     return false;
   }
-  if (lane.exclusive && ChangedMeanwhile(lane, client, exec)) {
-    Unlock(lane, set);
-    context.DropPrebuilt();
+  if (lane.exclusive() && engine_.admission().ChangedMeanwhile(lane, client, exec)) {
+    lane.locks.Unlock(set);
     return false;
   }
   const bool changed = WatchedKeysChanged(lane, client);
   const uint64_t wrote = client.wrote;
   ForgetWatches(client);
-  client.set(kClientMulti, false);
-  std::vector<QueuedCommand> queue = std::move(client.queue);
-  client.queue.clear();
-  client.queue_bytes = 0;
   if (changed) {
+    client.queue.clear();
     reply.NullArray();
   } else {
-    reply.Array(static_cast<int64_t>(queue.size()));
-    client.set(kClientInExec);
-    context.BeginGroup();
-    for (size_t i = 0; i < queue.size(); ++i) {
-      // Nobody will read the answer.
-      if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
-      Call(lane, client, *queue[i].command, views[i], {});
-    }
-    try {
-      context.EndGroup();
-    } catch (const std::bad_alloc&) {
-      client.out.TruncateTo(mark);
-      reply.Error(commands::errors::kNoMemory);
-      context.Abandon();
-      if (host_ != nullptr) host_->OutOfMemory();
-    }
-    client.set(kClientInExec, false);
-    ServeReady(lane);
+    RunQueued(lane, client, exec, args, views, &large);
+    engine_.waiting().ServeReady(lane);
   }
-  if (set.all) lane.key_hashes.clear();
-  if (any) NoteTold(lane, client, lane.key_hashes, wrote);
-  if (any) Unlock(lane, set);
-  context.DropPrebuilt();
-  RunRetries(lane);
-  FeedMonitors(lane, client, args);
-  stats.calls.Add();
-  lane.stats.commands.Add();
+  client.set(kClientMulti, false);
+  client.queue_bytes = 0;
+  if (set.all()) lane.batch.key_hashes.clear();
+  if (!set.empty()) {
+    engine_.changes().Note(lane, client, lane.batch.key_hashes, wrote);
+    lane.locks.Unlock(set);
+  }
+  engine_.waiting().RunRetries(lane);
   client.last_command = &exec;
-  return true;
+  return answered();
+}
+
+void Transactions::UnwatchDue(Lane& lane) {
+  for (Client* const client : std::exchange(lane.batch.unwatch, {})) Unwatch(lane, *client);
+}
+
+LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& views) {
+  LockSet set;
+  lane.batch.key_hashes.clear();
+  for (size_t i = 0; i < views.size(); ++i) {
+    const Command& command = *client.queue[i].command;
+    engine_.runner().AddKeys(lane, command, views[i], &set);
+    // Commands over the keyspace without keys of their own lock as they go: only alone is that
+    // safe.
+    if (command.lock == commands::LockClass::kNone &&
+        command.has(commands::kReadonly | commands::kWrite)) {
+      set.AddAll();
+    }
+  }
+  for (const WatchedKey& watched : client.watched) {
+    const uint64_t hash = engine_.keyspace().Hash(watched.key);
+    set.Add(Keyspace::StripeOf(hash));
+    lane.batch.key_hashes.push_back(hash);
+  }
+  return set;
+}
+
+// The queue's commands are parts of the invocation of EXEC.
+void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, commands::Args args,
+                             const Views& views, LargeArguments* large) {
+  protocol::Reply reply(&client.out, client.resp);
+  const size_t mark = reply.Mark();
+  client.set(kClientMulti, false);
+  const std::vector<QueuedCommand> queue = std::exchange(client.queue, {});
+  reply.Array(static_cast<int64_t>(queue.size()));
+  client.set(kClientInExec);
+  Invocation invocation(lane, {.client = &client, .command = &exec, .args = args});
+  for (size_t i = 0; i < queue.size(); ++i) {
+    // Nobody will read the answer.
+    if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
+    engine_.runner().Call(lane, {.client = &client,
+                                 .command = queue[i].command,
+                                 .args = views[i],
+                                 .large = large,
+                                 .outer = &invocation});
+  }
+  try {
+    invocation.End();
+  } catch (const std::bad_alloc&) {
+    client.out.TruncateTo(mark);
+    reply.Error(commands::errors::kNoMemory);
+    invocation.Abandon();
+    engine_.memory().NoteExhausted();
+  }
+  client.set(kClientInExec, false);
 }
 
 namespace {
@@ -187,7 +210,7 @@ void Discard(Context& ctx) {
     ctx.Error("ERR DISCARD without MULTI");
     return;
   }
-  ec.engine().DiscardTransaction(ec.lane(), ec.client());
+  ec.engine().transactions().Discard(ec.lane(), ec.client());
   ctx.reply().Ok();
 }
 
@@ -210,7 +233,8 @@ void Watch(Context& ctx) {
       if (known) continue;
       client.watched.push_back({client.db, std::string(key)});
       keyspace.stripe(Keyspace::StripeOf(keyspace.Hash(key)))
-          .watches.Add(client.db, key, &client.watcher, ec.IsExpired(client.db, key));
+          .watches.Add(client.db, key, &client.watcher,
+                       IsExpired(keyspace, ec.lane().now_ms, client.db, key));
     }
   }
   ctx.reply().Ok();
@@ -218,7 +242,7 @@ void Watch(Context& ctx) {
 
 void Unwatch(Context& ctx) {
   auto& ec = EngineContext::Of(ctx);
-  if (!ec.client().has(kClientInExec)) ec.engine().Unwatch(ec.lane(), ec.client());
+  if (!ec.client().has(kClientInExec)) ec.engine().transactions().Unwatch(ec.lane(), ec.client());
   ctx.reply().Ok();
 }
 
@@ -231,6 +255,7 @@ constexpr CommandSpec kTransactionRows[] = {
      .handler = Multi,
      .arity = 1,
      .flags = kControl,
+     .traits = commands::kInsideMulti,
      .acl = commands::kAclTransaction,
      .group = "transactions",
      .since = "1.2.0",
@@ -242,6 +267,7 @@ constexpr CommandSpec kTransactionRows[] = {
      .handler = Exec,
      .arity = 1,
      .flags = commands::kNoscript | commands::kLoading | commands::kStale | commands::kSkipSlowlog,
+     .traits = commands::kRunsQueue | commands::kEndsQueue | commands::kInsideMulti,
      .acl = commands::kAclTransaction,
      .group = "transactions",
      .since = "1.2.0",
@@ -253,6 +279,7 @@ constexpr CommandSpec kTransactionRows[] = {
      .handler = Discard,
      .arity = 1,
      .flags = kControl,
+     .traits = commands::kEndsQueue | commands::kInsideMulti,
      .acl = commands::kAclTransaction,
      .group = "transactions",
      .since = "2.0.0",
@@ -264,6 +291,7 @@ constexpr CommandSpec kTransactionRows[] = {
      .handler = Watch,
      .arity = -2,
      .flags = kControl,
+     .traits = commands::kInsideMulti,
      .acl = commands::kAclTransaction,
      .keys = {commands::KeysFrom(1, 1, commands::kKeyRo)},
      .group = "transactions",

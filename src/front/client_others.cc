@@ -155,16 +155,16 @@ void Pause(Context& ctx) {
   if (!commands::TimeoutMillis(ctx, 2, &until)) return;
   engine::Engine& engine = EngineContext::Of(ctx).engine();
   // A pause in force is only made longer and stricter.
-  if (engine.pause_until() > ctx.now_ms()) {
-    until = std::max(until, engine.pause_until());
-    writes_only = writes_only && engine.pause_writes_only();
+  if (engine.admission().pause_until() > ctx.now_ms()) {
+    until = std::max(until, engine.admission().pause_until());
+    writes_only = writes_only && engine.admission().pause_writes_only();
   }
-  engine.Pause(until, writes_only);
+  engine.admission().Pause(until, writes_only);
   ctx.reply().Ok();
 }
 
 void Unpause(Context& ctx) {
-  if (!ctx.part<FrontHost>().ending()) EngineContext::Of(ctx).engine().Unpause();
+  if (!ctx.part<FrontHost>().ending()) EngineContext::Of(ctx).engine().admission().Unpause();
   ctx.reply().Ok();
 }
 
@@ -184,7 +184,7 @@ void Unblock(Context& ctx) {
     if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked)) return;
     if (client.waiter != nullptr) {
       EngineContext& ec = EngineContext::Of(ctx);
-      found = ec.engine().Unblock(ec.lane(), client, error);
+      found = ec.engine().waiting().Unblock(ec.lane(), client, error);
       return;
     }
     // Who waits for a save or the end of the server has nothing to be answered with in between.

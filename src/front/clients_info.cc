@@ -17,11 +17,11 @@ void ClientsSection(InfoWriter& out) {
   int64_t with_deadline = 0;
   uint64_t longest_input = 0;
   uint64_t longest_output = 0;
-  if (out.lane.exclusive) {
+  if (out.lane.exclusive()) {
     const int64_t second = out.now_ms / 1000;
     for (const auto& lane : out.engine.lanes()) {
-      longest_input = std::max(longest_input, lane->recent_input.Get(second));
-      longest_output = std::max(longest_output, lane->recent_output.Get(second));
+      longest_input = std::max(longest_input, lane->memory.recent_input.Get(second));
+      longest_output = std::max(longest_output, lane->memory.recent_output.Get(second));
     }
     engine::ForEachClient(out.engine, [&](const engine::Client& client) {
       if (client.blocked() || client.has(engine::kClientPaused)) {
@@ -40,8 +40,8 @@ void ClientsSection(InfoWriter& out) {
   out.Field("blocked_clients", blocked);
   out.Field("tracking_clients", 0);
   out.Field("clients_in_timeout_table", with_deadline);
-  out.Field("total_blocking_keys", out.engine.waits().keys());
-  out.Field("total_blocking_keys_on_nokey", out.engine.waits().keys_on_deletion());
+  out.Field("total_blocking_keys", out.engine.waiting().lines().keys());
+  out.Field("total_blocking_keys_on_nokey", out.engine.waiting().lines().keys_on_deletion());
 }
 
 }  // namespace

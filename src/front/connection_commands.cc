@@ -130,10 +130,7 @@ void Wait(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
   engine::Client& client = ec.client();
   if (replicas <= 0 || client.has(engine::kClientInExec)) return ctx.reply().Int(0);
-  client.set(engine::kClientBlocked);
-  client.block_deadline_ms = until;
-  client.on_timeout = AnswerNoReplicas;
-  ec.lane().waiting.push_back(&client);
+  ec.lane().waits.AwaitAnswer(client, until, AnswerNoReplicas);
 }
 
 constexpr uint32_t kHandshake =
@@ -156,6 +153,7 @@ constexpr commands::CommandSpec kRows[] = {
      .handler = Ping,
      .arity = -1,
      .flags = commands::kFast,
+     .traits = commands::kWhileSubscribed | commands::kTellsHealth,
      .acl = commands::kAclConnection,
      .group = "connection",
      .since = "1.0.0",
@@ -181,6 +179,7 @@ constexpr commands::CommandSpec kRows[] = {
      .handler = Quit,
      .arity = -1,
      .flags = kHandshake,
+     .traits = commands::kInsideMulti | commands::kWhileSubscribed,
      .acl = commands::kAclConnection,
      .group = "connection",
      .since = "1.0.0",
@@ -194,6 +193,7 @@ constexpr commands::CommandSpec kRows[] = {
      .handler = Reset,
      .arity = 1,
      .flags = kHandshake,
+     .traits = commands::kInsideMulti | commands::kWhileSubscribed,
      .acl = commands::kAclConnection,
      .group = "connection",
      .since = "6.2.0",

@@ -149,7 +149,7 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
     return false;
   }
   if (!client.authenticated && pending > kStrangerPending) return true;
-  const config::OutputBufferLimit& limit = engine_.OutputLimitOf(client);
+  const config::OutputBufferLimit& limit = engine_.admission().OutputLimitOf(client);
   if (limit.hard > 0 && pending > limit.hard) return true;
   if (limit.soft == 0 || pending <= limit.soft) {
     client.soft_limit_since_ms = 0;
@@ -246,7 +246,7 @@ void EventLoop::CountBuffers(Connection& connection) {
                                          : connection.input.capacity() + client.out.block_bytes() +
                                                client.queue_bytes;
   if (bytes == client.counted_bytes) return;
-  lane_.buffer_bytes.Add(bytes - client.counted_bytes);
+  lane_.memory.buffer_bytes.Add(bytes - client.counted_bytes);
   client.counted_bytes = bytes;
 }
 
@@ -281,7 +281,7 @@ void EventLoop::Send(Connection& connection) {
   Ask(connection);
   if (connection.hold.waits()) held_.Add(connection.hold, lane_.now_ms);
   if (client.out.empty()) {
-    if (!engine_.keeps_output().load(std::memory_order_relaxed)) {
+    if (!engine_.switches().keeps_output.load(std::memory_order_relaxed)) {
       client.out.ReleaseIfEmpty(kKeepOutput);
     }
     if (client.has(engine::kClientCloseAfterReply)) {
@@ -377,7 +377,7 @@ void EventLoop::Resume() {
   engine_.ResumeWaiting(lane_);
   bool any = false;
   std::vector<Client*> later;  // the first in the next round
-  for (Client* client : std::exchange(lane_.resumed, {})) {
+  for (Client* client : lane_.waits.TakeResumed()) {
     const auto it = owned_.find(client);
     if (it == owned_.end()) continue;
     if (!std::exchange(any, true) || !lane_.round.spent()) {
@@ -386,7 +386,7 @@ void EventLoop::Resume() {
       later.push_back(client);
     }
   }
-  engine_.YieldFirst(lane_, later);
+  lane_.waits.YieldFirst(later);
   resp_.FinishRound();
 }
 
@@ -410,8 +410,8 @@ void EventLoop::CheckIdle() {
 void EventLoop::NoteBuffers() {
   const int64_t second = lane_.now_ms / 1000;
   for (const auto& [client, connection] : owned_) {
-    lane_.recent_input.Note(second, client->query_bytes);
-    lane_.recent_output.Note(second, client->out.pending());
+    lane_.memory.recent_input.Note(second, client->query_bytes);
+    lane_.memory.recent_output.Note(second, client->out.pending());
   }
 }
 
@@ -509,7 +509,7 @@ void EventLoop::AfterRound() {
   if (!opening_.empty()) CheckOutgoing();
   if (engine_.NeedsResume(lane_)) Resume();
   const int64_t now = now_ms_ = engine_.clock().WallMillis();
-  const bool paused = engine_.cron_paused().load(std::memory_order_relaxed);
+  const bool paused = engine_.switches().cron_paused.load(std::memory_order_relaxed);
   if (now >= next_upkeep_ms_) {
     const bool more = !paused && engine_.Upkeep(lane_);
     DeliverMail();

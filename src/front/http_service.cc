@@ -73,7 +73,7 @@ http::Site HttpService::Site() const {
   site.max_key = std::min<size_t>(kMaxKey, settings.http_max_header / kHeaderForKey);
   const int64_t up_ms = lane_.now_ms - loop_.host().start_unix_ms();
   site.uptime_s = std::max<int64_t>(0, up_ms / 1000);
-  site.refuses_writes = engine_.refuses_writes();
+  site.refuses_writes = engine_.admission().refuses_writes();
   return site;
 }
 

@@ -144,7 +144,8 @@ void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
   if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
   // In the next round what it has sent is run, and it is not to send faster than that.
-  if (lane_.yielded && connection.client.has(engine::kClientParked) && !connection.input.empty()) {
+  if (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
+      !connection.input.empty()) {
     return;
   }
   if (arena_used_ + connection.read_size > kArena) FinishRound();
@@ -164,7 +165,7 @@ void RespService::Parse(RespConnection& connection) {
       // Others get their turn.
       if (lane_.round.spent() && connection.parsed < connection.view.size() &&
           !connection.client.waiting()) {
-        return engine_.Yield(lane_, connection.client);
+        return lane_.waits.Yield(connection.client);
       }
     }
   }
@@ -273,7 +274,7 @@ void RespService::FinishConnection(RespConnection& connection) {
     if (!waits && connection.broken && !client.has(engine::kClientCloseAfterReply)) {
       protocol::Reply(&client.out, client.resp).Error("ERR " + connection.parser.error());
       lane_.stats.error_replies.Add();
-      engine_.errors().Add("ERR");
+      engine_.observer().errors().Add("ERR");
       spdlog::debug("{} from client id={} addr={}", connection.parser.error(), client.id,
                     client.addr);
       client.set(engine::kClientCloseAfterReply);

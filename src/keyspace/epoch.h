@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 
 namespace sava::keyspace {
 
@@ -18,7 +18,7 @@ class Epoch {
  public:
   explicit Epoch(size_t lanes) : lanes_(std::make_unique<Lane[]>(lanes)), lane_count_(lanes) {}
   ~Epoch() {
-    for (const Retired& item : retired_) free(item.memory);
+    while (first_ != nullptr) FreeFirst();
   }
   Epoch(const Epoch&) = delete;
   Epoch& operator=(const Epoch&) = delete;
@@ -30,11 +30,15 @@ class Epoch {
   bool Inside(size_t lane) const { return lanes_[lane].at.load(std::memory_order_seq_cst) != 0; }
   size_t lane_count() const { return lane_count_; }
 
-  // Memory from malloc that nobody can find any more.
-  void Retire(void* memory) {
+  // Memory from malloc that nobody can find any more. Its first kRetiredBytes are overwritten, so
+  // that retiring takes no memory: who may still be looking at it does not read those.
+  static constexpr size_t kRetiredBytes = 16;
+  void Retire(void* memory) noexcept {
     const uint64_t stamp = now_.fetch_add(1, std::memory_order_acq_rel);
+    auto* const retired = new (memory) Retired{nullptr, stamp};
     std::lock_guard lock(mutex_);
-    retired_.push_back({memory, stamp});
+    (first_ == nullptr ? first_ : last_->next) = retired;
+    last_ = retired;
     pending_.store(true, std::memory_order_relaxed);
   }
   // Cheap when there is nothing to do. Call outside, or between batches.
@@ -47,11 +51,8 @@ class Epoch {
     }
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) return;
-    while (!retired_.empty() && retired_.front().stamp < oldest) {
-      free(retired_.front().memory);
-      retired_.pop_front();
-    }
-    if (retired_.empty()) pending_.store(false, std::memory_order_relaxed);
+    while (first_ != nullptr && first_->stamp < oldest) FreeFirst();
+    if (first_ == nullptr) pending_.store(false, std::memory_order_relaxed);
   }
 
  private:
@@ -59,16 +60,25 @@ class Epoch {
     std::atomic<uint64_t> at{0};
   };
   struct Retired {
-    void* memory;
+    Retired* next;
     uint64_t stamp;
   };
+  static_assert(sizeof(Retired) == kRetiredBytes);
+
+  void FreeFirst() {
+    Retired* const gone = first_;
+    first_ = gone->next;
+    free(gone);
+  }
 
   std::unique_ptr<Lane[]> lanes_;
   size_t lane_count_;
   std::atomic<uint64_t> now_{1};
   std::atomic<bool> pending_{false};
   std::mutex mutex_;
-  std::deque<Retired> retired_;  // guarded by mutex_, stamps ascending (nearly: freed in order)
+  // Guarded by mutex_; stamps ascending (nearly: freed in order).
+  Retired* first_ = nullptr;
+  Retired* last_ = nullptr;
 };
 
 }  // namespace sava::keyspace

@@ -4,26 +4,21 @@
 
 namespace sava::keyspace {
 
-std::string WatchMap::Name(int db, std::string_view key) {
-  std::string name(sizeof db, '\0');
-  memcpy(name.data(), &db, sizeof db);
-  name += key;
-  return name;
-}
-
 void WatchMap::Add(int db, std::string_view key, Watcher* watcher, bool expired) {
-  map_[Name(db, key)].push_back({watcher, expired});
+  const auto it = map_.find(NameView{db, key});
+  if (it != map_.end()) return it->second.push_back({watcher, expired});
+  map_.emplace(Name{db, std::string(key)}, std::vector<Item>{{watcher, expired}});
 }
 
 void WatchMap::Remove(int db, std::string_view key, Watcher* watcher) {
-  const auto it = map_.find(Name(db, key));
+  const auto it = map_.find(NameView{db, key});
   if (it == map_.end()) return;
   std::erase_if(it->second, [watcher](const Item& item) { return item.watcher == watcher; });
   if (it->second.empty()) map_.erase(it);
 }
 
 void WatchMap::Touch(int db, std::string_view key, bool removed_expired) {
-  const auto it = map_.find(Name(db, key));
+  const auto it = map_.find(NameView{db, key});
   if (it == map_.end()) return;
   for (Item& item : it->second) {
     if (item.expired && removed_expired) {

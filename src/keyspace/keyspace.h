@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/rng.h"
 #include "keyspace/gate.h"
 #include "keyspace/stripe_lock.h"
 #include "keyspace/table.h"
@@ -40,12 +41,8 @@ class WatchMap {
   template <typename Visit>
   void ForEach(int db, const Visit& visit) {
     for (auto& [name, list] : map_) {
-      int watched_db;
-      memcpy(&watched_db, name.data(), sizeof watched_db);
-      if (watched_db != db) continue;
-      for (auto& item : list) {
-        visit(std::string_view(name).substr(sizeof watched_db), item.watcher, &item.expired);
-      }
+      if (name.db != db) continue;
+      for (auto& item : list) visit(std::string_view(name.key), item.watcher, &item.expired);
     }
   }
 
@@ -54,8 +51,31 @@ class WatchMap {
     Watcher* watcher;
     bool expired;
   };
-  static std::string Name(int db, std::string_view key);
-  std::unordered_map<std::string, std::vector<Item>> map_;
+  struct Name {
+    int db;
+    std::string key;
+  };
+  struct NameView {
+    int db;
+    std::string_view key;
+  };
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const NameView& name) const {
+      static const uint64_t kSeed = base::SecureRandom64();
+      return base::HashBytes(name.key, kSeed + static_cast<uint64_t>(name.db));
+    }
+    size_t operator()(const Name& name) const { return (*this)(NameView{name.db, name.key}); }
+  };
+  struct Equal {
+    using is_transparent = void;
+    template <typename A, typename B>
+    bool operator()(const A& a, const B& b) const {
+      return a.db == b.db && a.key == b.key;
+    }
+  };
+  // Looking a key up takes no memory.
+  std::unordered_map<Name, std::vector<Item>, Hash, Equal> map_;
 };
 
 // Who may log what it does locks a stripe with the last ticket it has seen (journal/journal.h), so
@@ -77,7 +97,7 @@ struct alignas(64) Stripe {
 
   StripeLock lock;
   uint64_t seen = 0;  // guarded by lock: the last ticket of who held it
-  // What clients have changed here has lower tickets (Engine::TrackChanges). Stored under the lock.
+  // What clients have changed here has lower tickets (engine/changes.h). Stored under the lock.
   std::atomic<uint64_t> changed{0};
   WatchMap watches;  // guarded by lock
 

@@ -68,10 +68,11 @@ struct Table::Segment {
 };
 
 struct Table::Directory {
+  char retired[Epoch::kRetiredBytes];  // others may still read what follows
   uint32_t depth;
   std::atomic<uint64_t> places[1];  // 2^depth
 
-  static size_t Bytes(uint32_t depth) { return 16 + (size_t{8} << depth); }
+  static size_t Bytes(uint32_t depth) { return offsetof(Directory, places) + (size_t{8} << depth); }
 };
 
 uint64_t Table::Pack(Segment* segment, uint32_t buckets, uint32_t depth) {
@@ -479,12 +480,16 @@ void Table::EraseSlot(uint64_t hash, Slot* slot) {
   }
 }
 
+// Without memory for a smaller one the index stays as it is: removing a key never fails.
 void Table::MaybeShrink(uint64_t order) {
-  while (TryMerge(order)) {
+  try {
+    while (TryMerge(order)) {
+    }
+    const Place place = PlaceOf(order);
+    const uint32_t wanted = BucketsFor(place.segment->count * 3 / 2);
+    if (wanted < place.buckets) Resize(order, wanted);
+  } catch (const std::bad_alloc&) {
   }
-  const Place place = PlaceOf(order);
-  const uint32_t wanted = BucketsFor(place.segment->count * 3 / 2);
-  if (wanted < place.buckets) Resize(order, wanted);
 }
 
 bool Table::TryMerge(uint64_t order) {
@@ -606,7 +611,15 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
                     int64_t expire_at, Displaced* displaced) {
   if (slot == nullptr) {
     Entry* entry = NewEntry(key, value, expire_at);
-    Insert(hash, entry);
+    try {
+      Insert(hash, entry);
+    } catch (const std::bad_alloc&) {
+      Displaced again;
+      TakeValue(entry, &again);  // it stays the caller's
+      FreeEntry(entry);
+      Settle();
+      throw;
+    }
     if (expire_at >= 0) {
       CountExpiring(1);
       NoteExpiry(hash, entry, -1);
@@ -618,7 +631,6 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
   const uint64_t word = slot->load(std::memory_order_relaxed);
   Entry* entry = EntryOf(word);
   const int64_t old_expiry = entry->expire_at();
-  TakeValue(entry, displaced);
   const size_t payload = PayloadSize(value);
   const size_t old_size = entry->BlockSize();
   const size_t size = Entry::SizeFor(key.size(), expire_at >= 0, payload);
@@ -626,12 +638,14 @@ Entry* Table::PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewVa
       old_size <= base::Slab::kMaxBlock &&
       base::Slab::ClassOf(size < 24 ? 24 : size) ==
           base::Slab::ClassOf(old_size < 24 ? 24 : old_size)) {
+    TakeValue(entry, displaced);
     const uint8_t kept = entry->flags() & (kHasExpiry | kInWheel | kVersion | kWheelTag);
     entry->SetShape(value.kind, value.form, kept | ValueFlags(value), payload);
     if (expire_at >= 0) entry->set_expire_at(expire_at);
     StoreValue(entry, value);
   } else {
     Entry* fresh = NewEntry(key, value, expire_at);
+    TakeValue(entry, displaced);
     fresh->set_age(entry->age());
     fresh->set_flag(kInWheel, entry->has(kInWheel) && expire_at >= 0);
     fresh->set_wheel_tag(entry->wheel_tag());
@@ -670,9 +684,9 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
       displaced->blob = blob;
       blob = copy;
     } else if (wanted > blob->size()) {
-      external_bytes_ -= blob->memory();
+      const size_t before = blob->memory();
       blob = base::Blob::Resize(blob, wanted);
-      external_bytes_ += blob->memory();
+      external_bytes_ += blob->memory() - before;
     }
     entry->StorePayload(blob);
     entry->SetShape(Kind::kString, Form::kRaw, entry->flags(), 8);
@@ -707,7 +721,12 @@ char* Table::Edit(uint64_t hash, std::string_view key, size_t size, Displaced* d
   } else {
     value.blob = base::Blob::Extended(current, wanted);
   }
-  entry = Put(hash, key, value, expire_at, displaced);
+  try {
+    entry = Put(hash, key, value, expire_at, displaced);
+  } catch (const std::bad_alloc&) {
+    if (value.blob != nullptr) value.blob->Unref();
+    throw;
+  }
   return value.blob != nullptr ? value.blob->data() : entry->mutable_payload();
 }
 
@@ -764,31 +783,37 @@ bool Table::Wants(const Entry& entry, uint64_t item) {
   return entry.has(kHasExpiry) && entry.wheel_tag() == (item & 15);
 }
 
-void Table::FileItem(uint64_t item, int64_t at) {
-  if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
-  if (wheel_->crowded()) {
-    wheel_->LeaveOut([this](uint64_t each) {
-      Entry* entries[8];
-      const size_t found = FindByItem(each, entries, 8);
-      return std::none_of(entries, entries + found,
-                          [each](const Entry* entry) { return Wants(*entry, each); });
-    });
+// False when there was no memory.
+bool Table::FileItem(uint64_t item, int64_t at) {
+  try {
+    if (wheel_ == nullptr) wheel_ = std::make_unique<Wheel>(wheel_start_);
+    if (wheel_->crowded()) {
+      wheel_->LeaveOut([this](uint64_t each) {
+        Entry* entries[8];
+        const size_t found = FindByItem(each, entries, 8);
+        return std::none_of(entries, entries + found,
+                            [each](const Entry* entry) { return Wants(*entry, each); });
+      });
+    }
+    wheel_->Add(item, at);
+  } catch (const std::bad_alloc&) {
+    return false;
   }
-  wheel_->Add(item, at);
   // Many items may be of entries that have gone, or have another time now.
   if (wheel_->size() > 2 * std::max<size_t>(expiring(), swept_size_) + kStaleItems) {
     sweeping_ = true;
   }
+  return true;
 }
 
-// Files the entry in the wheel unless an item at or before its expiry stands there already.
+// Files the entry in the wheel unless an item at or before its expiry stands there already. One for
+// which there is no memory goes when somebody looks at it, or at its next note.
 void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   const int64_t at = entry->expire_at();
   if (entry->has(kInWheel) && old_expiry >= 0 && at >= old_expiry) return;
   // Items filed for it before carry another tag and are dropped when they are met.
   entry->set_wheel_tag((entry->wheel_tag() + 1) & 15);
-  FileItem(WheelItem(hash, entry), at);
-  entry->set_flag(kInWheel, true);
+  entry->set_flag(kInWheel, FileItem(WheelItem(hash, entry), at));
 }
 
 void Table::NoteDeadline(uint64_t hash, Entry* entry) {
@@ -799,6 +824,16 @@ void Table::NoteDeadline(uint64_t hash, Entry* entry) {
   object->set_deadline_tag(tag);
   FileItem((hash & ~uint64_t{127}) | uint64_t{tag} << 4, at);
   Settle();
+}
+
+// While the wheel turns.
+bool Table::AddAgain(uint64_t item, int64_t at) {
+  try {
+    wheel_->Add(item, at);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
@@ -818,14 +853,14 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
         if (at < now_ms && visit) {
           visit(entry);
         } else {
-          wheel_->Add(item, at);
+          AddAgain(item, at);
         }
         continue;
       }
       if (entry->expire_at() < now_ms) {
         expire(entry);
       } else {
-        wheel_->Add(item, entry->expire_at());
+        entry->set_flag(kInWheel, AddAgain(item, entry->expire_at()));
       }
     }
   };
@@ -877,13 +912,19 @@ size_t Table::Compact() {
   if (page == nullptr) return 0;
   void* blocks[192];
   const size_t count = base::Slab::Blocks(page, blocks, 192);
-  for (size_t i = 0; i < count; ++i) {
-    auto* entry = static_cast<Entry*>(blocks[i]);
+  size_t moved = 0;
+  for (; moved < count; ++moved) {
+    auto* entry = static_cast<Entry*>(blocks[moved]);
     const uint64_t hash = HashOf(entry);
     Slot* slot = FindEntrySlot(hash, entry);
     assert(slot != nullptr);
     const size_t size = entry->BlockSize();
-    void* target = slab_.Allocate(size);
+    void* target = nullptr;
+    try {
+      target = slab_.Allocate(size);
+    } catch (const std::bad_alloc&) {  // the rest stays where it is
+      break;
+    }
     memcpy(target, entry, size);
     slot->store(
         MakeSlot(FingerprintOf(slot->load(std::memory_order_relaxed)), static_cast<Entry*>(target)),
@@ -892,7 +933,7 @@ size_t Table::Compact() {
   }
   slab_.EndEvacuate(page);
   Settle();
-  return count;
+  return moved;
 }
 
 // ---- walking ----

@@ -38,8 +38,10 @@ struct NewValue {
   Form form = Form::kRaw;
   int64_t integer = 0;
   std::string_view bytes;
-  base::Blob* blob = nullptr;       // the table takes over the reference
-  types::Object* object = nullptr;  // the table takes over ownership
+  // What a table takes over when Put returns; without memory, when it throws, they stay the
+  // caller's and the table stays as it was.
+  base::Blob* blob = nullptr;
+  types::Object* object = nullptr;
 };
 
 // What a change threw out, to be released after the lock.
@@ -175,7 +177,8 @@ class Table {
   void FreeEntry(Entry* entry);
   void TakeValue(Entry* entry, Displaced* displaced);
   void NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry);
-  void FileItem(uint64_t item, int64_t at);
+  bool FileItem(uint64_t item, int64_t at);
+  bool AddAgain(uint64_t item, int64_t at);
   static bool Wants(const Entry& entry, uint64_t item);
   void CountExpiring(int64_t delta) {
     expiring_.store(expiring_.load(std::memory_order_relaxed) + static_cast<size_t>(delta),

@@ -23,7 +23,9 @@ struct Wheel::Chunk {
 
 Wheel::Wheel(int64_t now_ms) : tick_(static_cast<uint64_t>(now_ms) >> kTickBits) {}
 
-Wheel::~Wheel() {
+Wheel::~Wheel() { DropMany(); }
+
+void Wheel::DropMany() {
   if (many_ == nullptr) return;
   uint64_t hash;
   for (const auto& level : many_->levels) {
@@ -35,6 +37,7 @@ Wheel::~Wheel() {
   }
   while (Pop(many_->sweeping, &hash)) {
   }
+  many_ = nullptr;
 }
 
 void Wheel::Push(Slot& slot, uint64_t hash) {
@@ -77,11 +80,17 @@ void Wheel::Add(uint64_t hash, int64_t at_ms) {
   File(hash, tick);
 }
 
-// From a few to levels.
+// From a few to levels; without memory they stay a few.
 void Wheel::Spread() {
   many_ = std::make_unique<Many>();
-  size_ -= few_.size();
-  for (const Item& item : few_) File(item.hash, item.tick);
+  size_ = 0;
+  try {
+    for (const Item& item : few_) File(item.hash, item.tick);
+  } catch (const std::bad_alloc&) {
+    DropMany();
+    size_ = few_.size();
+    throw;
+  }
   std::vector<Item>().swap(few_);
 }
 
@@ -101,6 +110,24 @@ void Wheel::File(uint64_t hash, uint64_t tick) {
   Push((*slots)[(tick >> (6 * level)) & 63], hash);
 }
 
+// A slot's items while they are fired; those that are left go back, also when firing finds no
+// memory.
+struct Wheel::Pending {
+  explicit Pending(Slot& from) : slot(from) { std::swap(items.head, slot.head); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+  ~Pending() {
+    if (items.head == nullptr) return;
+    Chunk* last = items.head;
+    while (last->next != nullptr) last = last->next;
+    last->next = slot.head;
+    slot.head = items.head;
+  }
+
+  Slot& slot;
+  Slot items;
+};
+
 size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire) {
   const uint64_t now_tick = static_cast<uint64_t>(now_ms) >> kTickBits;
   size_t taken = many_ == nullptr ? AdvanceFew(now_tick, budget, fire) : 0;
@@ -119,20 +146,12 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
       if (slots == nullptr) continue;
       Slot& slot = (*slots)[(tick_ >> (6 * level)) & 63];
       // Detach: firing may add to the same slot again.
-      Slot pending;
-      pending.head = slot.head;
-      slot.head = nullptr;
-      while (taken < budget && Pop(pending, &hash)) {
+      Pending pending(slot);
+      while (taken < budget && Pop(pending.items, &hash)) {
         ++taken;
         fire(hash);
       }
-      if (pending.head != nullptr) {
-        Chunk* last = pending.head;
-        while (last->next != nullptr) last = last->next;
-        last->next = slot.head;
-        slot.head = pending.head;
-        return taken;
-      }
+      if (pending.items.head != nullptr) return taken;
     }
     // Firing may make the level.
     while (levels[0] != nullptr && (*levels[0])[tick_ & 63].head != nullptr) {

@@ -60,6 +60,7 @@ class Wheel {
   struct Slot {
     Chunk* head = nullptr;
   };
+  struct Pending;
   struct Item {
     uint64_t tick;
     uint64_t hash;
@@ -77,6 +78,7 @@ class Wheel {
   };
 
   void Spread();
+  void DropMany();
   void File(uint64_t hash, uint64_t tick);
   size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/alternate_stack.h"
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "engine/string_value.h"
 #include "types/value/save.h"
@@ -62,7 +64,7 @@ void BulkInsert::Publish(Worker& worker, bool last) {
   Batch& batch = worker.open();
   batch.db = db_;
   batch.keys_per_table = keys_per_table_;
-  batch.dictionary = dictionary_;
+  batch.aux = aux_;
   batch.last = last;
   const uint32_t filled = worker.filled.load(std::memory_order_relaxed) + 1;
   worker.filled.store(filled, std::memory_order_release);
@@ -103,8 +105,12 @@ void BulkInsert::Run(Worker& worker, size_t lane) {
     Batch& batch = worker.ring[emptied % kBatches];
     const bool last = batch.last;
     if (!failed_.load(std::memory_order_relaxed)) {
-      Decode(batch);
-      Insert(batch, lane);
+      const bool done = base::IfMemory([&] {
+        Decode(batch);
+        Insert(batch, lane);
+      });
+      keyspace_.gate().epoch().Collect();
+      if (!done) Fail(batch.items.front(), "out of memory");
       if (loaded_ != nullptr) loaded_->fetch_add(batch.items.size(), std::memory_order_relaxed);
     }
     batch.items.clear();
@@ -120,8 +126,8 @@ void BulkInsert::Run(Worker& worker, size_t lane) {
 void BulkInsert::Decode(Batch& batch) {
   for (Item& item : batch.items) {
     if (item.rdb_type == types::kRdbString || item.object != nullptr) continue;
-    auto object = storage::DecodeRdbObject(types::AllTypes(), item.key, item.rdb_type, item.value,
-                                           batch.dictionary);
+    auto object =
+        storage::DecodeRdbObject(types::AllTypes(), item.key, item.rdb_type, item.value, batch.aux);
     if (!object.ok()) return Fail(item, object.error());
     item.object = std::move(object.value());
   }
@@ -132,6 +138,14 @@ void BulkInsert::Insert(Batch& batch, size_t lane) {
   const std::span<Item> items(batch.items);
   std::string scratch;
   if (locking_) gate.Enter(lane);
+  const struct Leaves {
+    ~Leaves() {  // also when there is no memory
+      if (locking) gate.Leave(lane);
+    }
+    keyspace::Gate& gate;
+    const size_t lane;
+    const bool locking;
+  } leaves{gate, lane, locking_};
   for (size_t at = 0; at < items.size() && !failed_.load(std::memory_order_relaxed); at += kGroup) {
     if (locking_ && gate.wanted()) {
       gate.Leave(lane);
@@ -139,8 +153,6 @@ void BulkInsert::Insert(Batch& batch, size_t lane) {
     }
     InsertGroup(batch, items.subspan(at, std::min(kGroup, items.size() - at)), &scratch);
   }
-  if (locking_) gate.Leave(lane);
-  gate.epoch().Collect();
 }
 
 void BulkInsert::InsertGroup(const Batch& batch, std::span<Item> group, std::string* scratch) {
@@ -175,21 +187,25 @@ void BulkInsert::InsertOne(const Batch& batch, Item& item, std::string* scratch)
   }
   const size_t stripe = Keyspace::StripeOf(item.hash);
   keyspace::StripeLock& lock = keyspace_.stripe(stripe).lock;
-  if (locking_) lock.Lock();
-  Table& table = keyspace_.TableFor(batch.db, stripe, now_ms_);
-  if (table.size() == 0) table.Reserve(batch.keys_per_table);
-  Table::Slot* const slot = table.FindSlot(item.hash, item.key);
-  const bool put = slot == nullptr || replace_;
+  bool put = false;
   keyspace::Displaced displaced;
-  if (put) {
-    value.object = item.object.release();
+  if (locking_) lock.Lock();
+  const bool had_memory = base::IfMemory([&] {
+    Table& table = keyspace_.TableFor(batch.db, stripe, now_ms_);
+    if (table.size() == 0) table.Reserve(batch.keys_per_table);
+    Table::Slot* const slot = table.FindSlot(item.hash, item.key);
+    if (slot != nullptr && !replace_) return;
+    value.object = item.object.get();
     table.PutAt(slot, item.hash, item.key, value, item.expire_at, &displaced)->set_age(item.age);
-  }
+    static_cast<void>(item.object.release());
+    put = true;
+  });
   if (locking_) lock.Unlock();
   if (displaced.blob != nullptr) displaced.blob->Unref();
   delete displaced.object;
   if (put) return;
   if (value.blob != nullptr) value.blob->Unref();
+  if (!had_memory) throw std::bad_alloc();
   Fail(item,
        fmt::format("RDB has duplicated key {} in DB {}", storage::ShownKey(item.key), batch.db));
 }

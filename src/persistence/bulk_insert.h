@@ -52,7 +52,7 @@ class BulkInsert {
   void Select(int db, uint64_t keys);
   // A key that is there already is replaced. Before the first Add.
   void set_replace(bool on) { replace_ = on; }
-  void set_dictionary(const types::SavedDictionary* dictionary) { dictionary_ = dictionary; }
+  void set_aux(const types::FileAux* aux) { aux_ = aux; }
   // `stays`: the key's bytes stay until Finish; else they are copied. False when an insertion has
   // failed: nothing more is worth adding.
   bool Add(Item item, bool stays);
@@ -68,7 +68,7 @@ class BulkInsert {
   struct Batch {
     int db = 0;
     size_t keys_per_table = 0;
-    const types::SavedDictionary* dictionary = nullptr;
+    const types::FileAux* aux = nullptr;
     bool last = false;
     size_t bytes = 0;
     std::vector<Item> items;
@@ -100,7 +100,7 @@ class BulkInsert {
   const int64_t now_ms_;
   int db_ = 0;
   size_t keys_per_table_ = 0;
-  const types::SavedDictionary* dictionary_ = nullptr;
+  const types::FileAux* aux_ = nullptr;
   bool finished_ = false;
   std::atomic<bool> failed_{false};
   std::mutex mutex_;

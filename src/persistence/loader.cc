@@ -25,7 +25,7 @@ class Replay {
       : engine_(*engine), lane_(engine->house_lane()), options_(options), path_(path), base_(base) {
     client_.id = engine_.NewClientId();
     client_.lane = lane_.index;
-    client_.set(engine::kClientReplay);
+    client_.origin = engine::kFromLog;
     client_.rate_exempt = true;
   }
   ~Replay() { engine_.RemoveClient(lane_, client_); }
@@ -33,8 +33,10 @@ class Replay {
   Replay& operator=(const Replay&) = delete;
 
   base::Status Add(const storage::AofCommand& command) {
-    if (base::EqualsNoCase(command.words[0], "function")) {
-      ReplayFunction(command);
+    for (snapshot::RdbAux* aux : options_.aux) {
+      const std::string_view name = aux->command();
+      if (name.empty() || !base::EqualsNoCase(command.words[0], name)) continue;
+      ReplayAux(command, *aux);
       return {};
     }
     pending_.push_back({words_.size(), command.words.size(), base_ + command.offset});
@@ -55,7 +57,7 @@ class Replay {
     uint64_t offset;
   };
 
-  void ReplayFunction(const storage::AofCommand& command);
+  void ReplayAux(const storage::AofCommand& command, snapshot::RdbAux& aux);
   void PrefetchPlaces();
   void RunOne(engine::Request& request);
   base::Status RunPrepared();
@@ -80,7 +82,7 @@ base::Status Replay::Run() {
     requests_.push_back(request);
   }
   engine_.BeginBatch(lane_);
-  lane_.limited = false;  // what is in the log was accepted once
+  lane_.memory.limited = false;  // what is in the log was accepted once
   engine_.Prepare(lane_, requests_);
   PrefetchPlaces();
   base::Status status = RunPrepared();
@@ -91,17 +93,17 @@ base::Status Replay::Run() {
   return status;
 }
 
-// No other command depends on libraries, so it need not wait for its turn.
-void Replay::ReplayFunction(const storage::AofCommand& command) {
-  const base::Status status = engine_.libraries().Replay(command.words);
+// No other command depends on it, so it need not wait for its turn.
+void Replay::ReplayAux(const storage::AofCommand& command, snapshot::RdbAux& aux) {
+  const base::Status status = aux.Replay(command.words);
   if (status || !options_.warn) return;
-  options_.warn(fmt::format("{}: at offset {}: command 'function' is passed over: {}", path_,
-                            base_ + command.offset, status.error()));
+  options_.warn(fmt::format("{}: at offset {}: command '{}' is passed over: {}", path_,
+                            base_ + command.offset, aux.command(), status.error()));
 }
 
 // Most keys of a log are new.
 void Replay::PrefetchPlaces() {
-  for (const uint64_t hash : lane_.hashes) {
+  for (const uint64_t hash : lane_.batch.hashes) {
     const keyspace::Table* table =
         engine_.keyspace().table(client_.db, keyspace::Keyspace::StripeOf(hash));
     if (table != nullptr) table->PrefetchPlace(hash);
@@ -118,7 +120,7 @@ base::Status Replay::RunPrepared() {
                       pending_[i].offset, name.substr(0, 128))};
     }
     if (!request.command->has(commands::kWrite | commands::kReadonly) &&
-        request.command->spec->name != "select") {
+        !request.command->is(commands::kSelectsDatabase)) {
       if (options_.warn) {
         options_.warn(
             fmt::format("{}: at offset {}: command '{}' is passed over: it changes no data", path_,
@@ -144,8 +146,15 @@ void Replay::RunOne(engine::Request& request) {
     engine_.RunBatch(lane_, {&request, 1});
     if (request.outcome == engine::Request::Outcome::kDone) return;
     engine_.ResumeWaiting(lane_);  // a stripe was busy for long
-    lane_.resumed.clear();
+    lane_.waits.TakeResumed();
   }
+}
+
+storage::AofEnd Refused(const base::Status& status) {
+  storage::AofEnd end;
+  end.kind = storage::AofEnd::Kind::kRefused;
+  end.text = status.error();
+  return end;
 }
 
 }  // namespace
@@ -153,21 +162,15 @@ void Replay::RunOne(engine::Request& request) {
 Loader::Loader(engine::Engine* engine, const LoadOptions& options)
     : engine_(*engine), options_(options) {}
 
-base::Status Loader::LoadAof(const std::string& path, bool truncated_ok, uint64_t* good) {
-  auto file = base::MappedFile::Open(path);
-  if (!file.ok()) return base::Error{file.error()};
-  return LoadAof(path, *file, truncated_ok, good);
-}
-
-base::Status Loader::LoadAof(const std::string& path, const base::MappedFile& file,
-                             bool truncated_ok, uint64_t* good) {
-  *good = 0;
+storage::AofEnd Loader::LoadAof(const std::string& path, const base::MappedFile& file) {
   const std::string_view bytes = file.bytes();
   LoadProgress* const progress = options_.progress;
   if (progress != nullptr) progress->total_bytes = bytes.size();
   uint64_t base = 0;
   if (bytes.starts_with(storage::kRdbMagic)) {
-    if (base::Status status = LoadRdbBytes(path, file, true, &base); !status.ok()) return status;
+    if (base::Status status = LoadRdbBytes(path, file, true, &base); !status.ok()) {
+      return Refused(status);
+    }
   }
   Replay replay(&engine_, options_, path, base);
   uint64_t released = base;
@@ -177,33 +180,15 @@ base::Status Loader::LoadAof(const std::string& path, const base::MappedFile& fi
     file.Release(released, base + done - kKeptMapped);
     released = base + done - kKeptMapped;
   };
-  const storage::AofEnd end = storage::ReadAof(
+  storage::AofEnd end = storage::ReadAof(
       bytes.substr(base), [&](const storage::AofCommand& command) { return replay.Add(command); },
       report);
-  if (end.kind == storage::AofEnd::Kind::kRefused) return base::Error{end.text};
-  if (base::Status status = replay.Run(); !status.ok()) return status;
-  report(end.good);
-  *good = base + end.good;
-  if (end.kind == storage::AofEnd::Kind::kWhole) return {};
-  if (end.kind == storage::AofEnd::Kind::kTruncated && truncated_ok) {
-    if (options_.warn) {
-      options_.warn(
-          fmt::format("{}: {}; what follows offset {} is left out", path, end.text, *good));
-    }
-    return {};
-  }
-  if (end.kind == storage::AofEnd::Kind::kTruncated) {
-    return base::Error{
-        fmt::format("Unexpected end of file reading the append only file {}: at offset {}: {}. "
-                    "Either run 'sava "
-                    "check --repair' on it, which keeps a copy, or set aof-load-truncated to yes "
-                    "and start again.",
-                    path, base + end.offset, end.text)};
-  }
-  return base::Error{fmt::format(
-      "Bad file format reading the append only file {}: at offset {}: {}. 'sava check --repair' "
-      "cuts it off there, after a copy.",
-      path, base + end.offset, end.text)};
+  end.good += base;
+  end.offset += base;
+  if (end.kind == storage::AofEnd::Kind::kRefused) return end;
+  if (base::Status status = replay.Run(); !status.ok()) return Refused(status);
+  report(end.good - base);
+  return end;
 }
 
 }  // namespace sava::persistence

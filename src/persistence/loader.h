@@ -16,6 +16,8 @@
 #include "base/mapped_file.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "snapshot/rdb_aux.h"
+#include "storage/aof_reader.h"
 
 namespace sava::persistence {
 
@@ -36,6 +38,7 @@ struct LoadOptions {
   bool replace = false;  // a key that is there already is replaced, else it is an error
   size_t threads = 0;    // that insert; 0: as many as cores
   LoadProgress* progress = nullptr;
+  snapshot::RdbAuxes aux;  // who takes what files have besides keys
   // What is odd but no reason to stop.
   std::function<void(const std::string& text)> warn;
 };
@@ -48,12 +51,10 @@ class Loader {
   // A whole RDB file. The error has path and offset.
   base::Status LoadRdb(const std::string& path);
   // One file of an append-only log; one that begins as an RDB file is loaded as that, then its
-  // commands. `truncated_ok`: a cut-off tail is no error (aof-load-truncated); *good is then the
-  // size up to which the file is whole. It is the file's size when nothing is wrong.
-  base::Status LoadAof(const std::string& path, bool truncated_ok, uint64_t* good);
-  // The same of a file that is opened already; `path` is for what is said of it.
-  base::Status LoadAof(const std::string& path, const base::MappedFile& file, bool truncated_ok,
-                       uint64_t* good);
+  // commands. Returns how it ends, and how far it is whole: all of that was loaded. kRefused: an
+  // RDB file that is damaged, or a command that is not known; the text names the file. `path` is
+  // for what is said of it.
+  storage::AofEnd LoadAof(const std::string& path, const base::MappedFile& file);
 
  private:
   // *size is where the RDB file ends.

@@ -43,7 +43,13 @@ class LoadingSink final : public storage::RdbSink {
   }
 
   base::Status Version(int /*version*/) override { return {}; }
-  base::Status Aux(std::string_view /*name*/, std::string_view /*value*/) override { return {}; }
+  // Fields that nobody takes are passed over, as in Redis.
+  base::Status Aux(std::string_view name, std::string_view value) override {
+    for (snapshot::RdbAux* aux : options_.aux) {
+      if (aux->LoadField(name, value)) break;
+    }
+    return {};
+  }
   base::Status SelectDb(uint64_t db) override {
     if (db >= static_cast<uint64_t>(keyspace_.databases())) {
       return base::Error{
@@ -69,15 +75,18 @@ class LoadingSink final : public storage::RdbSink {
   }
   bool wants_undecoded() const override { return true; }
   base::Status Undecoded(const snapshot::CutKey& key, uint8_t rdb_type, std::string_view bytes,
-                         uint64_t /*offset*/, const types::SavedDictionary* dictionary) override {
-    insert_.set_dictionary(dictionary);
+                         uint64_t /*offset*/, const types::FileAux* aux) override {
+    insert_.set_aux(aux);
     return Take(key, rdb_type, bytes, nullptr);
   }
   base::Status Function(std::string_view code) override {
-    engine_.libraries().Add(code);
+    for (snapshot::RdbAux* aux : options_.aux) {
+      if (aux->LoadFunction(code)) return {};
+    }
+    if (options_.warn) options_.warn("A function library is left out: nobody keeps it");
     return {};
   }
-  base::Status Dictionary() override { return {}; }
+  base::Status AuxData(const types::TypeInfo& /*type*/) override { return {}; }
   base::Status ForeignAux(std::string_view module) override {
     return base::Error{fmt::format(
         "The RDB file contains AUX module data I can't load: no matching module '{}'", module)};

@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <future>
 #include <utility>
 
 #include "base/alternate_stack.h"
+#include "base/if_memory.h"
 #include "base/version.h"
-#include "engine/aging.h"
+#include "engine/cut_options.h"
 
 namespace sava::persistence {
 
@@ -32,21 +34,14 @@ constexpr int kSavingNice = 5;
 // So long the end of the server waits for a log that cannot be written.
 constexpr int64_t kShortPatienceMs = 1000;
 constexpr int64_t kRewriteLongestPause = 3600;
+constexpr std::chrono::milliseconds kMemoryPause(10);
 
-snapshot::Snapshot::Options SnapshotOptions(const config::Settings& settings, int64_t now_ms,
-                                            bool for_log) {
-  using config::MaxmemoryPolicy;
-  using Ages = snapshot::Snapshot::Options::Ages;
-  snapshot::Snapshot::Options options;
-  options.abort_on_flush = !for_log;
-  const MaxmemoryPolicy policy = settings.maxmemory_policy;
-  if (engine::UsesLfu(policy)) {
-    options.ages = Ages::kFrequency;
-  } else if (policy == MaxmemoryPolicy::kAllkeysLru || policy == MaxmemoryPolicy::kVolatileLru) {
-    options.ages = Ages::kIdle;
-  }
-  options.lru_clock = engine::LruClock(now_ms);
-  return options;
+// What finds no memory has failed like what finds no room on the disk.
+template <typename Work>
+base::Status WithMemory(const Work& work) {
+  base::Status status;
+  if (base::IfMemory([&] { status = work(); })) return status;
+  return base::Error{"out of memory"};
 }
 
 }  // namespace
@@ -61,7 +56,7 @@ void Persistence::Start(std::function<void()> loaded) {
   loaded_ = std::move(loaded);
   load_start_ms_ = engine_.clock().WallMillis();
   loading_.store(true);
-  engine_.set_loading(true);
+  engine_.admission().set_loading(true);
   const config::Settings& settings = engine_.settings();
   appendonly_ = settings.appendonly;
   dir_ = settings.dir;
@@ -85,7 +80,7 @@ void Persistence::Stop() {
     wake_.notify_all();
     thread_.join();
   }
-  engine_.journal().SetSink(nullptr);
+  if (log_ != nullptr) engine_.journal().Detach(*log_);
   watched_.store(nullptr);
   log_.reset();
   UnlockFiles();
@@ -94,12 +89,12 @@ void Persistence::Stop() {
 // ---- the queue ----
 
 void Persistence::Run() {
-  Load();
+  if (!base::IfMemory([this] { Load(); })) load_error_ = "out of memory";
   const bool good = load_error_.empty();
   if (good) {
     std::lock_guard lock(mutex_);
     figures_.activity = Activity::kNone;
-    engine_.set_loading(false);
+    engine_.admission().set_loading(false);
     loading_.store(false, std::memory_order_release);
   }
   loaded_();
@@ -117,7 +112,11 @@ void Persistence::Run() {
     } else if (RepairDue()) {
       job = JobOf(Activity::kRewrite);
     } else if (match_log_.exchange(false)) {
-      job = {Activity::kRewrite, [this] { return MatchAppendonly(), ""; }, {}};
+      const auto match = [this] {
+        if (!base::IfMemory([this] { MatchAppendonly(); })) match_log_.store(true);
+        return "";
+      };
+      job = {Activity::kRewrite, match, {}};
     } else {
       wake_.wait_for(lock, std::chrono::seconds(1));
       continue;
@@ -126,12 +125,19 @@ void Persistence::Run() {
     figures_.activity_since_s = NowSeconds();
     figures_.cut_made = false;
     lock.unlock();
-    std::string reply = job.work();
+    std::string reply;
+    if (!base::IfMemory([&] { reply = job.work(); })) {
+      spdlog::error("Out of memory");
+      reply = "-OOM\r\n";
+    }
+    // Who waits is answered when there is memory for it.
+    while (!base::IfMemory([&] { Answer(job.waiter, reply); }) && !stopping_.load()) {
+      std::this_thread::sleep_for(kMemoryPause);
+    }
     lock.lock();
     figures_.activity = Activity::kNone;
-    Answer(job.waiter, std::move(reply));
     if (stopping_) continue;
-    if (jobs_.empty()) StartScheduled();
+    if (jobs_.empty()) base::IfMemory([this] { StartScheduled(); });
     // A disk that fails is not asked again at once.
     if (RepairDue() || match_log_.load()) {
       wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_ || !jobs_.empty(); });
@@ -149,6 +155,7 @@ Persistence::Job Persistence::JobOf(Activity activity) {
 
 // REQUIRES: mutex_.
 void Persistence::StartLocked(Activity activity) {
+  jobs_.push_back(JobOf(activity));
   figures_.activity = activity;
   figures_.activity_since_s = NowSeconds();
   bool& scheduled =
@@ -156,7 +163,6 @@ void Persistence::StartLocked(Activity activity) {
   scheduled = false;
   figures_.saving_after_flush = false;
   figures_.cut_made = false;
-  jobs_.push_back(JobOf(activity));
   wake_.notify_all();
 }
 
@@ -189,12 +195,16 @@ void Persistence::Answer(const Waiter& waiter, std::string reply) {
 void Persistence::RunAlone(const std::function<void()>& work) {
   std::promise<void> done;
   const auto alone = [&]() -> std::string {
-    engine_.Exclusively(engine_.house_lane(), work);
-    done.set_value();
+    try {
+      engine_.Exclusively(engine_.house_lane(), work);
+      done.set_value();
+    } catch (...) {  // it is the caller's
+      done.set_exception(std::current_exception());
+    }
     return {};
   };
   Push({Activity::kOther, alone, {}});
-  done.get_future().wait();
+  done.get_future().get();
 }
 
 // ---- what commands ask for ----
@@ -336,7 +346,7 @@ Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
     cut.settings = engine_.settings();
-    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.UsedMemory(), for_log, data_set_};
+    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.memory().Used(), for_log, data_set_};
     cut.commands = for_log && !cut.settings.aof_use_rdb_preamble;
   });
   return cut;
@@ -347,12 +357,13 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
   const int64_t now_ms = engine_.clock().WallMillis();
   cut.settings = engine_.settings();
   cut.dirty = engine_.Dirty();
-  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.UsedMemory(), for_log, data_set_};
+  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.memory().Used(), for_log, data_set_};
   cut.commands = commands;
   flushed_.store(false);
-  snapshot::Snapshot::Options options = SnapshotOptions(cut.settings, now_ms, for_log);
+  snapshot::Snapshot::Options options = engine::CutOptions(cut.settings, now_ms, !for_log);
   options.self_contained = commands;
   options.key_delay_us = cut.settings.rdb_key_save_delay;
+  for (snapshot::RdbAux* aux : aux_) aux->AtCut();
   engine_.snapshot().Begin(options);
   {
     std::lock_guard lock(mutex_);
@@ -374,12 +385,13 @@ base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& 
   file.aside = AsideName(path);
   file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
   file.origin = cut.origin;
-  file.libraries = engine_.libraries().sources();
+  file.aux = aux_;
   file.max_rate = exclusive ? 0 : cut.settings.save_max_rate;
   file.begin = begin;
   const bool hold = cut.settings.no_appendfsync_on_rewrite && log_ != nullptr;
   if (hold) log_->set_hold_sync(true);
-  auto written = WriteSnapshotFile(engine_.snapshot(), file, exclusive);
+  base::Result<uint64_t> written = base::Error{"out of memory"};
+  base::IfMemory([&] { written = WriteSnapshotFile(engine_.snapshot(), file, exclusive); });
   if (hold) log_->set_hold_sync(false);
   if (written && !file.aside.empty()) {
     spdlog::warn("{}, which was not of this data set, is kept as {}", path, file.aside);
@@ -397,21 +409,24 @@ base::Status Persistence::SaveSnapshot(bool background) {
     std::lock_guard lock(mutex_);
     figures_.last_save_try_s = start;
   }
-  Cut cut = BeforeCut(false);
-  const std::string dir = cut.settings.dir;
-  const auto lock =
-      LockDump(cut.settings);  // of the file that is written, whatever is set meanwhile
-  if (!lock) {
-    flushed_.store(false);
-    NoteSave(base::Error{lock.error()}, cut, start, background);
-    return base::Error{lock.error()};
-  }
-  const auto written = WriteCut(
-      cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())), PathIn(dir, cut.settings.dbfilename),
-      false, [&] { engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(false); }); });
-  base::Status status = written ? base::Status() : base::Error{written.error()};
+  Cut cut;
+  base::Status status = WithMemory([&] { return WriteSnapshot(&cut); });
   NoteSave(status, cut, start, background);
   return status;
+}
+
+base::Status Persistence::WriteSnapshot(Cut* cut) {
+  flushed_.store(false);
+  *cut = BeforeCut(false);
+  const std::string dir = cut->settings.dir;
+  const auto lock =
+      LockDump(cut->settings);  // of the file that is written, whatever is set meanwhile
+  if (!lock) return base::Error{lock.error()};
+  const auto written =
+      WriteCut(*cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())),
+               PathIn(dir, cut->settings.dbfilename), false,
+               [&] { engine_.Exclusively(engine_.house_lane(), [&] { *cut = BeginCut(false); }); });
+  return written ? base::Status() : base::Error{written.error()};
 }
 
 void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t start_s,
@@ -455,16 +470,20 @@ base::Status Persistence::Rewrite() {
   if (log_ == nullptr) return WriteLoneBase();
   const int64_t start = NowSeconds();
   spdlog::info("Background append only file rewriting started");
-  if (const base::Status status = log_->PrepareSwitch(); !status) {
-    spdlog::warn("Preparing an AOF increment: {}", status.error());
-  }
-  Cut cut = BeforeCut(true);
-  base::Status status = WriteBase(cut, [&] {
-    engine_.Exclusively(engine_.house_lane(), [&] {
-      cut = BeginCut(true, cut.commands);
-      log_->SwitchAt(engine_.journal().Cut());
+  base::Status status = base::Error{"out of memory"};
+  const bool ended = base::IfMemory([&] {
+    if (const base::Status made = log_->PrepareSwitch(); !made) {
+      spdlog::warn("Preparing an AOF increment: {}", made.error());
+    }
+    Cut cut = BeforeCut(true);
+    status = WriteBase(cut, [&] {
+      engine_.Exclusively(engine_.house_lane(), [&] {
+        cut = BeginCut(true, cut.commands);
+        log_->SwitchAt(engine_.journal().Cut());
+      });
     });
   });
+  if (!ended) log_->AbortRewrite();
   NoteRewrite(status, start);
   return status;
 }
@@ -483,13 +502,14 @@ base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>&
 base::Status Persistence::WriteLoneBase() {
   const int64_t start = NowSeconds();
   spdlog::info("Background append only file rewriting started");
-  if (const auto lock = LockLog(SettingsNow()); !lock) {
-    NoteRewrite(base::Error{lock.error()}, start);
-    return base::Error{lock.error()};
-  }
-  Cut cut;
-  engine_.Exclusively(engine_.house_lane(),
-                      [&] { cut = BeginCut(true, !engine_.settings().aof_use_rdb_preamble); });
+  const base::Status status = WithMemory([this] { return WriteLoneBaseNow(); });
+  NoteRewrite(status, start);
+  return status;
+}
+
+base::Status Persistence::WriteLoneBaseNow() {
+  if (const auto lock = LockLog(SettingsNow()); !lock) return base::Error{lock.error()};
+  Cut cut = BeforeCut(true);
   const std::string directory = PathIn(cut.settings.dir, cut.settings.appenddirname);
   const std::string& name = cut.settings.appendfilename;
   storage::AofManifest old;
@@ -501,10 +521,13 @@ base::Status Persistence::WriteLoneBase() {
     status = base::Error{"no sequence number is left for a base of the log"};
   }
   if (status) status = files_.MakeDirectory(directory);
-  if (!status) engine_.snapshot().Abort();
   const std::string temporary = PathIn(directory, "temp-rewriteaof.rdb");
-  const auto written = WriteCut(cut, temporary, "", false);
-  if (status && !written) status = base::Error{written.error()};
+  if (status) {
+    const auto written = WriteCut(cut, temporary, "", false, [&] {
+      engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(true, cut.commands); });
+    });
+    if (!written) status = base::Error{written.error()};
+  }
   storage::AofFile base;
   base.kind = storage::AofFile::Kind::kBase;
   base.sequence = old.highest(storage::AofFile::Kind::kBase) + 1;
@@ -519,7 +542,6 @@ base::Status Persistence::WriteLoneBase() {
       static_cast<void>(files_.Remove(PathIn(directory, file.name)));
     }
   }
-  NoteRewrite(status, start);
   return status;
 }
 
@@ -556,7 +578,7 @@ base::Status Persistence::Prepare(const Ending& ending) {
   std::promise<base::Status> done;
   const auto work = [&]() -> std::string {
     giving_up_.store(false);
-    done.set_value(PrepareNow(ending));
+    done.set_value(WithMemory([&] { return PrepareNow(ending); }));
     return {};
   };
   Push({Activity::kOther, work, {}});

@@ -18,19 +18,19 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "base/mapped_file.h"
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/reloader.h"
 #include "persistence/loader.h"
+#include "snapshot/rdb_aux.h"
 #include "storage/aof_log.h"
 #include "storage/data_lock.h"
+#include "storage/recovery_plan.h"
 #include "storage/snapshot_file.h"
 
 namespace sava::persistence {
@@ -68,6 +68,9 @@ class Persistence final : public engine::Reloader {
 
   explicit Persistence(engine::Engine* engine);
   ~Persistence() override;
+
+  // What else belongs to the data set. REQUIRES: before Start; it lives as long as this.
+  void Register(snapshot::RdbAux* aux) { aux_.push_back(aux); }
 
   // ---- start and end ----
   // Takes the locks of what the settings say is written: the log, and the dump when there are save
@@ -169,18 +172,7 @@ class Persistence final : public engine::Reloader {
     bool commands = false;  // aof-use-rdb-preamble no: the base of the log is to be commands
   };
 
-  // What is to be done to the files of the log once all of them were found good.
-  struct LogRepairs {
-    struct Cut {
-      std::string path;
-      uint64_t kept;
-      uint64_t size;
-      std::string_view why;
-    };
-    storage::AofRestored ring;
-    std::string restored;  // the path of the file that gets what the ring has
-    std::vector<Cut> cuts;
-  };
+  class PartLoader;
 
   void Run();
   bool RepairDue() const { return needs_base_.load(); }
@@ -202,18 +194,21 @@ class Persistence final : public engine::Reloader {
                                   const std::function<void()>& begin = {});
 
   base::Status SaveSnapshot(bool background);
+  base::Status WriteSnapshot(Cut* cut);
   void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
   void AnswerSaveWaiters(uint64_t dirty);
   base::Status Rewrite();
   base::Status WriteBase(const Cut& cut, const std::function<void()>& begin = {});
   base::Status WriteLoneBase();
+  base::Status WriteLoneBaseNow();
   void NoteRewrite(const base::Status& status, int64_t start_s);
   base::Status PrepareNow(const Ending& ending);
   base::Status SyncLog(int64_t patience_ms);
 
   // Whose the files are, see persistence_files.cc.
   void UnlockFiles();
-  void LookAtDump(const config::Settings& settings, const storage::AofManifest& manifest);
+  // The dump that lies there is of another data set, and not to be overwritten.
+  void KeepDump(const config::Settings& settings, const storage::RecoveryPlan& plan);
   // Where to put what stands at the path before it is replaced; "": it may be replaced.
   std::string AsideName(const std::string& path) const;
   base::Status FollowFiles(const config::Settings& now);
@@ -239,21 +234,13 @@ class Persistence final : public engine::Reloader {
 
   // Loading, see persistence_load.cc.
   void Load();
-  base::Status LoadAll(const config::Settings& settings, storage::AofManifest* manifest);
-  base::Status LoadLog(const config::Settings& settings, const storage::AofManifest& manifest,
+  // Loads what the plan says, and puts the files in order.
+  base::Status CarryOut(const config::Settings& settings, storage::RecoveryPlan* plan);
+  base::Status LoadLog(const config::Settings& settings, storage::RecoveryPlan* plan,
                        bool exclusive);
+  void TellRepairs(const storage::RecoveryPlan& plan);
   base::Status LoadDump(const config::Settings& settings, bool exclusive, bool merge = false);
-  // At start; without a dump the data set is new.
-  base::Status LoadDumpOrBegin(const config::Settings& settings);
   base::Status Upgrade(const config::Settings& settings, storage::AofManifest* manifest);
-  base::Result<bool> LoadIncrement(const config::Settings& settings, const std::string& directory,
-                                   std::span<const storage::AofFile> increments, bool exclusive);
-  base::Result<base::MappedFile> OpenPart(const std::string& path) const;
-  uint64_t PartSize(const std::string& path) const;
-  base::Status RepairLog(const config::Settings& settings, const storage::AofManifest& manifest);
-  base::Status CutLog(const LogRepairs& repairs);
-  base::Status LoadPart(const config::Settings& settings, const std::string& path, bool last,
-                        bool exclusive);
   uint64_t SizeOf(const std::string& path) const;
   void BeginProgress(uint64_t total_bytes);
   void EndPart();
@@ -266,6 +253,7 @@ class Persistence final : public engine::Reloader {
 
   engine::Engine& engine_;
   storage::FileSystem& files_ = storage::FileSystem::Real();
+  std::vector<snapshot::RdbAux*> aux_;
   std::thread thread_;
 
   mutable std::mutex mutex_;
@@ -281,7 +269,6 @@ class Persistence final : public engine::Reloader {
   std::atomic<uint64_t> load_before_{0};  // bytes of the files before this one
   std::atomic<int64_t> load_start_ms_{0};
   std::function<void()> loaded_;
-  LogRepairs repairs_;  // of the log that is being loaded
   // The id of the data set; set while it is loaded, then it stays.
   std::string data_set_;
   // A dump that lay beside the log and is of another data set: not to be overwritten. Keeper only.

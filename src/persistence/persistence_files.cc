@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "persistence/persistence.h"
-#include "storage/data_set.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::persistence {
 
@@ -107,20 +107,17 @@ base::Status Persistence::FollowFiles(const config::Settings& now) {
 
 // ---- the id ----
 
-// The log wins, as in Redis, but nobody's only copy is overwritten.
-void Persistence::LookAtDump(const config::Settings& settings,
-                             const storage::AofManifest& manifest) {
+void Persistence::KeepDump(const config::Settings& settings, const storage::RecoveryPlan& plan) {
   const std::string path = PathIn(settings.dir, settings.dbfilename);
-  const auto id = storage::DataSetOfRdb(files_, path);
-  if (!id || (!id.value().empty() && id.value() == manifest.data_set)) return;
+  const std::string& log = plan.manifest.data_set;
   foreign_dump_ = path;
   spdlog::warn(
       "{} {}, and lies beside the log of {}: the log is loaded, not the dump. The next save keeps "
       "the dump as {}.DATE",
       path,
-      id.value().empty() ? "does not say of which data set it is" : "is of data set " + id.value(),
-      manifest.data_set.empty() ? "one that has no id yet" : "data set " + manifest.data_set,
-      settings.dbfilename);
+      plan.dump_data_set.empty() ? "does not say of which data set it is"
+                                 : "is of data set " + plan.dump_data_set,
+      log.empty() ? "one that has no id yet" : "data set " + log, settings.dbfilename);
 }
 
 std::string Persistence::AsideName(const std::string& path) const {

@@ -60,6 +60,20 @@ bool OutBuffer::Grow(size_t n) {
   return true;
 }
 
+void OutBuffer::Append(const OutBuffer& other) {
+  size_t position = other.sent_;
+  for (const BlobAt& at : other.blobs_) {
+    Append({other.begin_ + position, at.offset - position});
+    Append(at.blob->view().substr(at.sent));
+    position = at.offset;
+  }
+  Append({other.begin_ + position, other.Mark() - position});
+  if (other.over_) {
+    over_ = true;
+    DropAll();
+  }
+}
+
 void OutBuffer::AppendBlob(base::Blob* blob) {
   if (!over_ && (pending() > limit_ || blob->size() > limit_ - pending())) {
     over_ = true;

@@ -49,6 +49,8 @@ class OutBuffer {
     memcpy(p, bytes.data(), bytes.size());
     cursor_ += bytes.size();
   }
+  // What another has to send.
+  void Append(const OutBuffer& other);
   // Takes a reference of its own.
   void AppendBlob(base::Blob* blob);
 

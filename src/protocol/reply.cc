@@ -43,12 +43,16 @@ void Reply::Line(char kind, std::string_view text) {
 void Reply::Error(std::string_view text) {
   had_error_ = true;
   error_code_.assign(text.substr(0, text.find(' ')));
-  std::string line(text);
-  while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.pop_back();
-  for (char& c : line) {
-    if (c == '\r' || c == '\n') c = ' ';
+  while (text.ends_with('\r') || text.ends_with('\n')) text.remove_suffix(1);
+  // In the output, so that an error needs no memory besides.
+  char* const line = out_->Reserve(text.size() + 3);
+  if (line == nullptr) return;
+  line[0] = '-';
+  for (size_t i = 0; i < text.size(); ++i) {
+    line[i + 1] = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
   }
-  Line('-', line);
+  memcpy(line + 1 + text.size(), "\r\n", 2);
+  out_->Advance(text.size() + 3);
 }
 
 void Reply::Ints(std::initializer_list<int64_t> values) {

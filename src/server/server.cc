@@ -16,6 +16,7 @@
 
 #include "admin/crash_report.h"
 #include "admin/info.h"
+#include "base/if_memory.h"
 #include "base/page_pool.h"
 #include "engine/client_list.h"
 #include "engine/clients.h"
@@ -27,7 +28,7 @@
 #include "server/families.h"
 #include "server/idna.h"
 #include "server/proc_title.h"
-#include "types/collections/shared_texts.h"
+#include "types/value/type_registry.h"
 
 namespace sava::server {
 
@@ -92,6 +93,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
   engine_->set_host(this);
   persistence_ = std::make_unique<persistence::Persistence>(engine_.get());
+  persistence_->Register(&engine_->libraries());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
   limits_.Load(settings);
   monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
@@ -195,8 +197,8 @@ void Server::ApplyHooks() {
                       return {};
                     });
   config_->OnChange(
-      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled",
-       "dir", "dbfilename"},
+      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-ring",
+       "aof-timestamp-enabled", "dir", "dbfilename"},
       [this](const config::Settings& now) { return persistence_->SettingsChanged(now); });
   config_->OnChange({"crash-log-enabled"}, [this](const config::Settings& now) {
     now.crash_log_enabled ? admin::InstallCrashReport(log_path_) : admin::RemoveCrashReport();
@@ -287,10 +289,9 @@ base::Status Server::Open() {
   if (settings.crash_log_enabled) admin::InstallCrashReport(log_path_);
   ApplyHooks();
   ShowTitle(config_->settings());
-  // What there is one of for all hashes is not to be counted as that of the first.
-  types::SharedTexts::FieldNames();
-  types::SharedTexts::FieldValues();
-  engine_->set_memory_ceiling(base::MemoryCeiling());
+  // What there is one of for all values of a type is not to be counted as that of the first.
+  for (const types::SharedStore& store : types::AllTypes().shared_stores()) store.count();
+  engine_->memory().set_ceiling(base::MemoryCeiling());
   Tick();
   monitor_->NoteStartup();
   return {};
@@ -373,10 +374,10 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   hurried_.store((request.flags & config::kShutdownNow) != 0);
   shutting_down_.store(true);
   loops_->Drain();
-  const int64_t paused_until = engine_->pause_until();
-  const bool paused_writes = engine_->pause_writes_only();
+  const int64_t paused_until = engine_->admission().pause_until();
+  const bool paused_writes = engine_->admission().pause_writes_only();
   ending_.store(true);
-  engine_->Pause(INT64_MAX, true);
+  engine_->admission().Pause(INT64_MAX, true);
   base::Status status;
   if (!aborted_.load()) {
     status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
@@ -391,8 +392,8 @@ bool Server::Shutdown(const ShutdownRequest& request) {
     return true;
   }
   ending_.store(false);
-  engine_->Unpause();
-  if (paused_until != 0) engine_->Pause(paused_until, paused_writes);
+  engine_->admission().Unpause();
+  if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
   persistence_->RunAlone([this] { loops_->EndDrain(); });
   shutting_down_.store(false);
   persistence_->GoOn();
@@ -480,7 +481,7 @@ void Server::Tick() {
       engine_->settings().crash_log_enabled) {
     admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));
   }
-  persistence_->Tick();
+  base::IfMemory([this] { persistence_->Tick(); });  // else the next time
 }
 
 }  // namespace sava::server

@@ -24,6 +24,13 @@ class CutWriter {
   CutWriter& operator=(const CutWriter&) = delete;
   virtual ~CutWriter() = default;
 
+  // In front of the keys. A field of an RDB file; commands have no place for one.
+  virtual void Aux(std::string_view name, std::string_view value) {
+    static_cast<void>(name), static_cast<void>(value);
+  }
+  // A function library: its source, shebang line included.
+  virtual void Function(std::string_view code) = 0;
+
   // `keys` and `expiring` are hints for the reader's tables.
   virtual void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) = 0;
   // Goes on with a database that had its SelectDb already.

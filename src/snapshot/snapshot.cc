@@ -8,8 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
-#include "types/counters/member_dictionary.h"
+#include "types/value/type_registry.h"
 
 namespace sava::snapshot {
 
@@ -42,9 +43,7 @@ class Snapshot::Images {
   };
   static_assert(sizeof(Header) == 24);
 
-  ~Images() {
-    ForEach([](const Header&, const Entry* entry, std::string_view) { Release(entry); });
-  }
+  ~Images() { ReleaseBlobs(); }
 
   // The reference to a blob is the image's own.
   void Add(int db, const Entry* entry, std::string_view value, uint8_t rdb_type) {
@@ -78,13 +77,9 @@ class Snapshot::Images {
       }
     }
   }
-  static void Release(const Entry* entry) {
-    if (entry->kind() == keyspace::Kind::kString && entry->has(keyspace::kExternal)) {
-      entry->blob()->Unref();
-    }
-  }
   // Forgets everything and keeps a chunk for the next use.
   void Clear() {
+    ReleaseBlobs();
     if (chunks_.size() > 1) chunks_.resize(1);
     if (!chunks_.empty()) chunks_[0].used = 0;
     bytes_ = count_ = 0;
@@ -101,6 +96,13 @@ class Snapshot::Images {
     size_t used;
   };
 
+  void ReleaseBlobs() {
+    ForEach([](const Header&, const Entry* entry, std::string_view) {
+      if (entry->kind() == keyspace::Kind::kString && entry->has(keyspace::kExternal)) {
+        entry->blob()->Unref();
+      }
+    });
+  }
   char* Reserve(size_t size) {
     if (chunks_.empty() || chunks_.back().capacity - chunks_.back().used < size) {
       const size_t capacity = std::max(size, kChunkBytes);
@@ -174,6 +176,7 @@ Snapshot::~Snapshot() = default;
 void Snapshot::Begin(const Options& options) {
   options_ = options;
   aborted_.store(false, std::memory_order_relaxed);
+  out_of_memory_.store(false, std::memory_order_relaxed);
   image_bytes_.store(0, std::memory_order_relaxed);
   peak_bytes_.store(0, std::memory_order_relaxed);
   congested_since_.store(0, std::memory_order_relaxed);
@@ -198,8 +201,8 @@ void Snapshot::Begin(const Options& options) {
     total += counts.keys;
   }
   keys_total_.store(total, std::memory_order_relaxed);
-  types::MemberDictionary::Shared().Pin();
-  refers_ = !options.self_contained && types::MemberDictionary::Shared().size() > 0;
+  types::AllTypes().PinAux();
+  refers_ = !options.self_contained && types::AllTypes().has_aux();
   keyspace_->FlipVersion();
   active_.store(true, std::memory_order_release);
 }
@@ -207,7 +210,7 @@ void Snapshot::Begin(const Options& options) {
 // The flushed tables, which are to be freed outside the gate.
 Snapshot::Tables Snapshot::Finish() {
   active_.store(false, std::memory_order_release);
-  types::MemberDictionary::Shared().Unpin();
+  types::AllTypes().UnpinAux();
   parts_.clear();
   return std::exchange(detached_, {});
 }
@@ -242,7 +245,7 @@ void Snapshot::PreserveNow(Table& table, Entry* entry) {
   try {
     Take(stripe, table.cut_db(), entry, &images);
   } catch (const std::bad_alloc&) {
-    Abort();  // the entry counts as saved and is not
+    OutOfMemory();  // the entry counts as saved and is not
     throw;
   }
   const auto bytes = static_cast<int64_t>(images.bytes()) - before;
@@ -253,8 +256,8 @@ void Snapshot::Take(size_t stripe, int db, Entry* entry, Images* images) {
   entry->set_flag(keyspace::kVersion, keyspace_->version());
   if (aborted()) return;
   if (entry->kind() == keyspace::Kind::kString) {
-    if (entry->has(keyspace::kExternal)) entry->blob()->Ref();
     images->Add(db, entry, {}, types::kRdbString);
+    if (entry->has(keyspace::kExternal)) entry->blob()->Ref();
     return;
   }
   types::Object* object = entry->object();
@@ -299,7 +302,7 @@ void Snapshot::BeginLarge(size_t stripe, int db, const Entry* entry) {
         try {
           large->Append(bytes);
         } catch (const std::bad_alloc&) {
-          return Abort();  // the writer goes on, without this snapshot
+          return OutOfMemory();  // the writer goes on, without this snapshot
         }
         Charge(static_cast<int64_t>(bytes.size()));
       },
@@ -383,13 +386,21 @@ void Snapshot::WriteImages(CutWriter& out, Images& images) {
         out.String(key, entry->inline_bytes());
       }
     }
-    Images::Release(entry);
     if (options_.key_delay_us == 0) return;
     keys_done_.fetch_add(std::exchange(keys, 0), std::memory_order_relaxed);
     Delay();
   });
   keys_done_.fetch_add(keys, std::memory_order_relaxed);
   images.Clear();
+}
+
+// Whether a part of the walk came to its end. Without memory the cut is given up, and the same part
+// is walked again, which then takes none.
+template <typename Work>
+bool Snapshot::Done(const Work& work) {
+  if (base::IfMemory(work)) return true;
+  OutOfMemory();
+  return false;
 }
 
 // One table, step by step. An entry that changes between two steps was handed over by its writer;
@@ -399,43 +410,60 @@ void Snapshot::WalkTable(CutWriter& out, Table& table, size_t stripe, bool exclu
   std::vector<Entry*> entries;
   uint64_t order = 0;
   bool more = true;
-  do {
-    {
-      const Step inside(*this, stripe, exclusive);
-      entries.clear();
-      const uint64_t next = table.Scan(order, kStepEntries, [&](Entry* entry) {
-        base::Prefetch(entry);
-        entries.push_back(entry);
-      });
-      bool all = true;
-      for (Entry* entry : entries) {
-        if (entry->has(keyspace::kVersion) == keyspace_->version()) continue;
-        if (step.bytes() > kStepBytes) {
-          all = false;  // the rest of these comes with the next step
-          break;
-        }
-        Take(stripe, table.cut_db(), entry, &step);
+  while (more) {
+    const bool done = Done([&] {
+      {
+        const Step inside(*this, stripe, exclusive);
+        more = TakeStep(table, stripe, &order, &entries, &step);
       }
-      if (all) order = next;
-      more = !all || order != 0;
-    }
-    WriteImages(out, step);
-    if (image_bytes() > kDrainAt) DrainImages(out, exclusive);
-    DrainLarge(out, exclusive);
-  } while (more);
+      WriteImages(out, step);
+      if (image_bytes() > kDrainAt) DrainImages(out, exclusive);
+      DrainLarge(out, exclusive);
+    });
+    more = more || !done;
+    step.Clear();
+  }
+}
+
+// True when the table has more. Under the stripe's lock.
+bool Snapshot::TakeStep(Table& table, size_t stripe, uint64_t* order, std::vector<Entry*>* entries,
+                        Images* step) {
+  entries->clear();
+  if (aborted()) {
+    *order = table.Scan(*order, kStepEntries, [this](Entry* entry) {
+      entry->set_flag(keyspace::kVersion, keyspace_->version());
+    });
+    return *order != 0;
+  }
+  const uint64_t next = table.Scan(*order, kStepEntries, [entries](Entry* entry) {
+    base::Prefetch(entry);
+    entries->push_back(entry);
+  });
+  for (Entry* entry : *entries) {
+    if (entry->has(keyspace::kVersion) == keyspace_->version()) continue;
+    if (step->bytes() > kStepBytes) return true;  // the rest of these comes with the next step
+    Take(stripe, table.cut_db(), entry, step);
+  }
+  *order = next;
+  return next != 0;
 }
 
 void Snapshot::DrainImages(CutWriter& out, bool exclusive) {
+  auto taken = aborted() ? nullptr : std::make_unique<Images>();
   for (size_t stripe = 0; stripe < Keyspace::kStripes; ++stripe) {
-    auto taken = std::make_unique<Images>();
+    int64_t bytes = 0;
     {
       const Step inside(*this, stripe, exclusive);
-      if (images_[stripe]->empty()) continue;
-      images_[stripe].swap(taken);
+      bytes = static_cast<int64_t>(images_[stripe]->bytes());
+      if (bytes == 0) continue;
+      if (taken == nullptr) {
+        images_[stripe]->Clear();
+      } else {
+        images_[stripe].swap(taken);
+      }
     }
-    const auto bytes = static_cast<int64_t>(taken->bytes());
-    WriteImages(out, *taken);
     Charge(-bytes);
+    if (taken != nullptr) WriteImages(out, *taken);
   }
 }
 
@@ -503,8 +531,12 @@ bool Snapshot::Walk(CutWriter& out, bool exclusive) {
     if (!exclusive) keyspace_->gate().Leave(lane_);
   }
   // Every entry is marked by now: no more images come.
-  DrainImages(out, exclusive);
-  DrainLarge(out, exclusive);
+  const auto drain = [&] {
+    DrainImages(out, exclusive);
+    DrainLarge(out, exclusive);
+  };
+  while (!Done(drain)) {
+  }
   if (!exclusive) keyspace_->gate().Enter(lane_);
   const Tables flushed = Finish();
   if (!exclusive) keyspace_->gate().Leave(lane_);

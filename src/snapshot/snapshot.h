@@ -41,7 +41,7 @@ class Snapshot {
     enum class Ages : uint8_t { kNone, kIdle, kFrequency } ages = Ages::kNone;
     uint32_t lru_clock = 0;
     int64_t key_delay_us = 0;     // rdb-key-save-delay
-    bool self_contained = false;  // values do not refer to the member dictionary
+    bool self_contained = false;  // values do not refer to what their type shares
   };
 
   // `lane`: the gate's lane of the thread that walks.
@@ -53,13 +53,16 @@ class Snapshot {
   // ---- by the keeper ----
   // REQUIRES: the gate is closed, no cut is active.
   void Begin(const Options& options);
-  // Whether values refer to the member dictionary, which the file then has to hold.
+  // Whether values refer to what their type shares, which the file then has to hold.
   bool refers() const { return refers_; }
   // Writes every key of the cut: databases and keys, not the file's beginning and end. True when
-  // all was written, false when it was aborted. With `exclusive` the caller holds the gate closed.
+  // all was written, false when it was aborted, or there was no memory for it. With `exclusive` the
+  // caller holds the gate closed.
   bool Walk(CutWriter& out, bool exclusive);
   // Makes Walk end soon, without further output.
   void Abort() { aborted_.store(true, std::memory_order_relaxed); }
+  // Whether that is why it was aborted.
+  bool out_of_memory() const { return out_of_memory_.load(std::memory_order_relaxed); }
   bool aborted() const { return aborted_.load(std::memory_order_relaxed); }
 
   bool active() const { return active_.load(std::memory_order_relaxed); }
@@ -98,6 +101,10 @@ class Snapshot {
   // A large value that is being saved in pieces. Guarded by the lock of its stripe.
   struct Large;
 
+  void OutOfMemory() {
+    out_of_memory_.store(true, std::memory_order_relaxed);
+    Abort();
+  }
   bool StillPatient(int64_t now_ms);
   void PreserveNow(keyspace::Table& table, keyspace::Entry* entry);
   // Marks the entry as saved and puts what is to be written into `images`, or among the large.
@@ -107,7 +114,11 @@ class Snapshot {
   void Charge(int64_t bytes);
 
   class Step;  // of the walker: inside the gate, with a stripe's lock
+  template <typename Work>
+  bool Done(const Work& work);
   void WalkTable(CutWriter& out, keyspace::Table& table, size_t stripe, bool exclusive);
+  bool TakeStep(keyspace::Table& table, size_t stripe, uint64_t* order,
+                std::vector<keyspace::Entry*>* entries, Images* step);
   void DrainImages(CutWriter& out, bool exclusive);
   void DrainLarge(CutWriter& out, bool exclusive);
   void WriteLarge(CutWriter& out, Large& large, bool exclusive);
@@ -122,6 +133,7 @@ class Snapshot {
   bool refers_ = false;
   std::atomic<bool> active_{false};
   std::atomic<bool> aborted_{false};
+  std::atomic<bool> out_of_memory_{false};
   std::atomic<int64_t> image_bytes_{0};
   std::atomic<int64_t> peak_bytes_{0};
   std::atomic<int64_t> congested_since_{0};  // ms, 0: it is not

@@ -12,6 +12,17 @@
 
 namespace sava::storage {
 
+namespace {
+
+// With its end, which is that of the text.
+std::string_view LastLine(std::string_view text) {
+  if (text.size() < 2) return text;
+  const size_t before = text.rfind('\n', text.size() - 2);
+  return before == std::string_view::npos ? text : text.substr(before + 1);
+}
+
+}  // namespace
+
 // ---- files ----
 
 base::Status AofLog::MakeDirectory() const {
@@ -73,8 +84,7 @@ void AofLog::SetCurrent(std::shared_ptr<Increment> increment, bool named) {
   last_increment_ = std::max(last_increment_, increment->sequence);
   if (current_ != nullptr && current_->named) other_sizes_ += current_->good;
   current_ = std::move(increment);
-  LeaveRing();
-  last_bytes_.clear();
+  path_.load()->Restart();
   SetSize();
 }
 
@@ -183,7 +193,7 @@ void AofLog::Switch(Lock& lock) {
 
 void AofLog::SwitchAt(uint64_t ticket) {
   // The first sync after it is not.
-  ring_is_quick_ = false;
+  path_.load()->ExpectSlow();
   const std::lock_guard lock(pending_.mutex);
   pending_.CancelSwitch();
   pending_.switch_at = ticket;
@@ -215,7 +225,7 @@ base::Status AofLog::SwitchForFinish(Lock& lock) {
   {
     const std::lock_guard pending(pending_.mutex);
     pending_.skip_below = pending_.switch_at;
-    if (pending_.mark == Pending::kNoMark) pending_.db = -1;
+    if (pending_.mark == AofPending::kNoMark) pending_.framing.Restart();
   }
   if (current_ != nullptr && current_->named) needs_base_ = true;
   SetCurrent(*made, false);
@@ -360,20 +370,37 @@ base::Result<bool> AofLog::FindManifest(FileSystem& files, const std::string& di
   return true;
 }
 
-// The last increment, when nothing was recorded in it; else none.
-base::Result<std::shared_ptr<AofLog::Increment>> AofLog::UnusedIncrement(const AofFile& last) {
-  auto file = files_.Open(Path(last.name), FileSystem::Mode::kAppend);
+// The last increment, to go on in it. None when it is not one of Sava's: without their first line
+// a start could not tell what a crash leaves behind its end from damage.
+base::Result<std::shared_ptr<AofLog::Increment>> AofLog::LastIncrement(const AofFile& last) {
+  const std::string path = Path(last.name);
+  const std::string first = AofSyncedLine(0);
+  const auto beginning = files_.Read(path, 0, first.size());
+  if (!beginning) return base::Error{beginning.error()};
+  if (beginning.value() != first) return std::shared_ptr<Increment>();
+  auto file = files_.Open(path, FileSystem::Mode::kAppend);
   if (!file) return base::Error{file.error()};
-  const std::string unused = AofSyncedLine(0);
-  if ((*file)->size() != unused.size()) return std::shared_ptr<Increment>();
-  const auto bytes = files_.ReadAll(Path(last.name));
-  if (!bytes || bytes.value() != unused) return std::shared_ptr<Increment>();
+  const uint64_t size = (*file)->size();
+  // All of it is synced. That is said at once, so that a cut before the end is known as damage,
+  // unless the process of before said it when it ended, or nothing was recorded.
+  const std::string line = AofSyncedLine(size);
+  const auto end = files_.Read(path, size - std::min<uint64_t>(size, line.size()), line.size());
+  if (!end) return base::Error{end.error()};
+  if (!end.value().ends_with(AofSyncedLine(size - LastLine(end.value()).size()))) {
+    base::Status status = (*file)->Append(line);
+    if (status) status = (*file)->Sync();
+    if (!status) {
+      (void)(*file)->Truncate(size);
+      return base::Error{status.error()};
+    }
+  }
   auto increment = std::make_shared<Increment>();
-  increment->file = std::move(*file);
   increment->name = last.name;
   increment->sequence = last.sequence;
-  increment->good = increment->marked = increment->synced_size = unused.size();
-  other_sizes_ -= unused.size();
+  increment->good = increment->marked = increment->synced_size = increment->behind =
+      (*file)->size();
+  increment->file = std::move(*file);
+  other_sizes_ -= size;
   return increment;
 }
 
@@ -403,7 +430,7 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
     if (!opened) return base::Error{opened.error()};
     if (base::Status status = (*opened)->Sync(); !status) return status;
   }
-  if (!increments.empty()) increment = UnusedIncrement(increments.back());
+  if (!increments.empty()) increment = LastIncrement(increments.back());
   if (increment && *increment == nullptr && (manifest.base() != nullptr || !increments.empty())) {
     increment = MakeIncrement();
     if (increment) {

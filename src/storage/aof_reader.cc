@@ -247,11 +247,6 @@ bool AofProvesSync(std::string_view file) {
   return false;
 }
 
-void AofHindsight::Add(uint64_t sequence, std::string_view later) {
-  whole = whole || AofProvesSync(later);
-  if (const AofAfter after = AofAfter::Of(later); after.sequence == sequence) size = after.size;
-}
-
 AofEnd ReadAof(std::string_view file, const AofReceiver& receive,
                const std::function<void(uint64_t)>& progress) {
   return Reader(file, receive, progress).Run();

@@ -63,14 +63,6 @@ struct AofAfter {
 // one is cut off, the log ends there, and such ones after it are left out.
 bool AofProvesSync(std::string_view file);
 
-// What the increments after one tell of it; none: nothing.
-struct AofHindsight {
-  bool whole = false;  // it was synced as a whole: when it is cut off, something damaged it
-  uint64_t size = 0;   // so many bytes it had: when it has fewer, it is cut off
-
-  void Add(uint64_t sequence, std::string_view later);
-};
-
 using AofReceiver = std::function<base::Status(const AofCommand&)>;
 
 // `progress` is told now and then how many bytes are done.

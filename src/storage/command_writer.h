@@ -24,9 +24,7 @@ class CommandWriter final : public snapshot::CutWriter {
 
   explicit CommandWriter(Sink sink) : sink_(std::move(sink)) {}
 
-  // A function library: its source, shebang line included.
-  void Function(std::string_view code) { Command({"FUNCTION", "LOAD", code}); }
-
+  void Function(std::string_view code) override { Command({"FUNCTION", "LOAD", code}); }
   void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) override;
   void SwitchDb(uint64_t db) override { SelectDb(db, 0, 0); }
   void String(const snapshot::CutKey& key, std::string_view value) override;

@@ -250,6 +250,15 @@ class RealFileSystem final : public FileSystem {
     }
   }
 
+  base::Result<base::MappedFile> Map(const std::string& path) override {
+    return base::MappedFile::Open(path);
+  }
+
+  base::Result<base::MappedFile> MapWithEnd(const std::string& path, uint64_t offset,
+                                            std::string_view end) override {
+    return base::MappedFile::WithEnd(path, offset, end);
+  }
+
   std::vector<std::string> List(const std::string& path) override {
     std::vector<std::string> names;
     DIR* const directory = opendir(path.empty() ? "." : path.c_str());
@@ -265,6 +274,19 @@ class RealFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+base::Result<base::MappedFile> FileSystem::Map(const std::string& path) {
+  const auto bytes = ReadAll(path);
+  if (!bytes) return base::Error{bytes.error()};
+  return base::MappedFile::Of(bytes.value());
+}
+
+base::Result<base::MappedFile> FileSystem::MapWithEnd(const std::string& path, uint64_t offset,
+                                                      std::string_view end) {
+  auto bytes = Read(path, 0, offset);
+  if (!bytes) return base::Error{bytes.error()};
+  return base::MappedFile::Of(*bytes += end);
+}
 
 FileSystem& FileSystem::Real() {
   static RealFileSystem files;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/result.h"
 
 namespace sava::storage {
@@ -75,6 +76,12 @@ class FileSystem {
   virtual base::Result<std::string> Read(const std::string& path, uint64_t offset,
                                          uint64_t most) = 0;
   base::Result<std::string> ReadAll(const std::string& path) { return Read(path, 0, UINT64_MAX); }
+  // All of a regular file; it must not be shortened as long as the result is kept.
+  virtual base::Result<base::MappedFile> Map(const std::string& path);
+  // As the file would be if it ended with these bytes from `offset` on. REQUIRES: it has at least
+  // `offset` bytes.
+  virtual base::Result<base::MappedFile> MapWithEnd(const std::string& path, uint64_t offset,
+                                                    std::string_view end);
   // Names in a directory, sorted; empty when there is none such.
   virtual std::vector<std::string> List(const std::string& path) = 0;
 

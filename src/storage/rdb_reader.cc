@@ -7,8 +7,6 @@
 
 #include "base/crc.h"
 #include "base/text.h"
-#include "types/counters/afc.h"
-#include "types/counters/member_dictionary.h"
 #include "types/value/save.h"
 
 namespace sava::storage {
@@ -81,8 +79,7 @@ class RdbFile {
   snapshot::CutKey key_;
   std::string key_scratch_;
   std::string scratch_;
-  types::SavedDictionary dictionary_;
-  bool has_dictionary_ = false;
+  types::FileAux aux_;
   RdbEnd end_;
 };
 
@@ -196,19 +193,22 @@ bool RdbFile::ModuleAux() {
   const uint64_t id = in_.Length();
   const uint64_t when = in_.ModuleUnsigned();
   if (!Whole("data of a module")) return false;
-  if (id != types::Afc::Type().module_id) {
+  const types::TypeInfo* const type = types_.FindModule(id);
+  if (type == nullptr || type->aux == nullptr) {
     const std::string name = types::ModuleName(id);
     return Foreign(sink_.ForeignAux(name), fmt::format("data of module {}", name));
   }
-  if (has_dictionary_ || when != kRdbAuxBeforeKeys) {
-    return Fail("the member dictionary stands twice, or not before the keys");
+  const std::string_view name = type->aux()->name();
+  if (aux_.Find(id) != nullptr || when != kRdbAuxBeforeKeys) {
+    return Fail(fmt::format("{} stands twice, or not before the keys", name));
   }
-  if (!dictionary_.Load(in_)) return Fail("the member dictionary is damaged or cut off");
+  auto loaded = type->aux()->Load(in_);
+  if (loaded == nullptr) return Fail(fmt::format("{} is damaged or cut off", name));
   in_.ModuleEnd();
-  if (!Whole("the member dictionary")) return false;
-  has_dictionary_ = true;
-  in_.set_dictionary(&dictionary_);
-  return Accepted(sink_.Dictionary());
+  if (!Whole(name)) return false;
+  aux_.Put(id, std::move(loaded));
+  in_.set_aux(&aux_);
+  return Accepted(sink_.AuxData(*type));
 }
 
 bool RdbFile::KeyAndValue(uint8_t rdb_type) {
@@ -270,7 +270,7 @@ bool RdbFile::UndecodedValue(uint8_t rdb_type) {
   }
   if (!in_.ok()) return Fail(Damaged(key_.key, rdb_type, in_, begun_));
   return Accepted(sink_.Undecoded(key_, rdb_type, file_.substr(begun_, position() - begun_), begun_,
-                                  has_dictionary_ ? &dictionary_ : nullptr));
+                                  aux_.empty() ? nullptr : &aux_));
 }
 
 // Passes over the items of a module that is not known, if the sink agrees.
@@ -332,11 +332,12 @@ base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string
   return text;
 }
 
-base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(
-    const types::TypeRegistry& types, std::string_view key, uint8_t rdb_type,
-    std::string_view bytes, const types::SavedDictionary* dictionary) {
+base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(const types::TypeRegistry& types,
+                                                             std::string_view key, uint8_t rdb_type,
+                                                             std::string_view bytes,
+                                                             const types::FileAux* aux) {
   types::Reader in(bytes);
-  in.set_dictionary(dictionary);
+  in.set_aux(aux);
   std::unique_ptr<types::Object> object = types.Load(rdb_type, in);
   if (in.remaining() != 0) in.Fail("the end of the value");
   if (!in.ok()) return base::Error{Damaged(key, rdb_type, in, 0)};

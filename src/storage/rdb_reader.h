@@ -4,7 +4,8 @@
 // Nothing in a file is trusted: no memory is reserved for what is not there, and the first thing
 // that is wrong ends the reading with its place. The checksum is known only at the end, so a sink
 // may have been told much of a damaged file: who builds a data set from it throws that away.
-// Thread safety: one call uses nothing but its arguments and the process's member dictionary.
+// Thread safety: one call uses nothing but its arguments and what values of a type share in this
+// process.
 //
 // Reading is one thread's work, but decoding values need not be: a sink may ask for them as they
 // stand in the file, and decode them where it likes, with DecodeRdbString and DecodeRdbObject.
@@ -20,7 +21,7 @@
 #include "snapshot/cut_writer.h"
 #include "storage/rdb_format.h"
 #include "types/collections/collection_limits.h"
-#include "types/counters/member_dictionary.h"
+#include "types/value/aux_data.h"
 #include "types/value/object.h"
 #include "types/value/type_registry.h"
 
@@ -41,8 +42,8 @@ class RdbSink {
   virtual base::Status Object(const snapshot::CutKey& key,
                               std::unique_ptr<types::Object> value) = 0;
   virtual base::Status Function(std::string_view code) = 0;
-  // The member dictionary stands in the file, so a server without it cannot read its counters.
-  virtual base::Status Dictionary() = 0;
+  // What values of a type share stands in the file: a server without it cannot read them.
+  virtual base::Status AuxData(const types::TypeInfo& type) = 0;
   // Data of a module that is not known here, beside the keys or as a value: to be passed over, or
   // an error. `module` has nine characters.
   virtual base::Status ForeignAux(std::string_view module) = 0;
@@ -50,14 +51,14 @@ class RdbSink {
 
   // A sink that answers true gets strings and values of native types by Undecoded, not by String
   // and Object. `bytes` is a view of the file, as is key.key unless it was encoded there; `offset`
-  // is where the bytes begin, `dictionary` the file's, or nullptr. Both the bytes and the
-  // dictionary may be used until Finished returns.
+  // is where the bytes begin, `aux` what they may refer to, or nullptr. Both may be used until
+  // Finished returns.
   virtual bool wants_undecoded() const { return false; }
   virtual base::Status Undecoded(const snapshot::CutKey& key, uint8_t rdb_type,
                                  std::string_view bytes, uint64_t offset,
-                                 const types::SavedDictionary* dictionary) {
+                                 const types::FileAux* aux) {
     static_cast<void>(key), static_cast<void>(rdb_type), static_cast<void>(bytes);
-    static_cast<void>(offset), static_cast<void>(dictionary);
+    static_cast<void>(offset), static_cast<void>(aux);
     return {};
   }
   // What collections are measured by when their form is chosen.
@@ -87,9 +88,10 @@ RdbEnd ReadRdb(std::string_view file, const types::TypeRegistry& types, RdbSink&
 // What RdbSink::Undecoded got. A view of the bytes or of `scratch`; the error says what is wrong.
 base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string_view bytes,
                                                std::string* scratch);
-base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(
-    const types::TypeRegistry& types, std::string_view key, uint8_t rdb_type,
-    std::string_view bytes, const types::SavedDictionary* dictionary);
+base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(const types::TypeRegistry& types,
+                                                             std::string_view key, uint8_t rdb_type,
+                                                             std::string_view bytes,
+                                                             const types::FileAux* aux);
 
 // A key as an error shows it: quoted, a long one cut off.
 std::string ShownKey(std::string_view key);

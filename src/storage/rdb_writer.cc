@@ -8,9 +8,7 @@
 #include "base/text.h"
 #include "storage/data_set.h"
 #include "storage/rdb_format.h"
-#include "types/collections/field_expiries.h"
-#include "types/counters/afc.h"
-#include "types/counters/member_dictionary.h"
+#include "types/value/type_registry.h"
 
 namespace sava::storage {
 
@@ -25,9 +23,7 @@ RdbWriter::RdbWriter(Sink sink, const Options& options)
           options.compress) {}
 
 void RdbWriter::Begin(const Origin& origin) {
-  // A hash that gets its first time after this is still read by everybody who knows its type.
-  const uint16_t version =
-      types::FieldExpiries::Any() && !version_10_ ? types::kRdbNewestVersion : types::kRdbVersion;
+  const uint16_t version = version_10_ ? types::kRdbVersion : types::AllTypes().rdb_version();
   out_.Raw(fmt::format("{}{:04}", kRdbMagic, version));
   Aux("redis-ver", origin.redis_version);
   Aux("redis-bits", "64");
@@ -43,21 +39,39 @@ void RdbWriter::Aux(std::string_view name, std::string_view value) {
   out_.String(value);
 }
 
-void RdbWriter::BeginDictionary() {
+void RdbWriter::OpenAux(const types::TypeInfo& type) {
   out_.Byte(kRdbModuleAux);
-  out_.Length(types::Afc::Type().module_id);
+  out_.Length(type.module_id);
   out_.ModuleUnsigned(kRdbAuxBeforeKeys);
-  dictionary_.emplace();
-  types::MemberDictionary::Shared().SaveNew(out_, &*dictionary_);
+  open_ = &type;
+  saving_ = type.aux()->Save();
+  saving_->SaveNew(out_);
 }
 
-void RdbWriter::Dictionary() {
-  if (!dictionary_) BeginDictionary();
-  types::MemberDictionary::Shared().SaveNew(out_, &*dictionary_);
-  types::MemberDictionary::SaveEnd(out_);
+void RdbWriter::CloseAux() {
+  saving_->End(out_);
   out_.ModuleEnd();
+  saving_.reset();
+}
+
+// One record can be open at a time, so of several types the first gets it.
+void RdbWriter::BeginAuxData() {
+  for (const types::TypeInfo* type : types::AllTypes().with_aux()) {
+    if (!type->aux()->empty()) return OpenAux(*type);
+  }
+}
+
+void RdbWriter::AuxData() {
+  if (saving_ != nullptr) {
+    saving_->SaveNew(out_);
+    CloseAux();
+  }
+  for (const types::TypeInfo* type : types::AllTypes().with_aux()) {
+    if (type == open_ || type->aux()->empty()) continue;
+    OpenAux(*type);
+    CloseAux();
+  }
   out_.set_refers(true);
-  dictionary_.reset();
 }
 
 void RdbWriter::Function(std::string_view code) {

@@ -1,6 +1,6 @@
 // RdbWriter: streams an RDB file, version 10, as Redis 7.0 writes it (12, as Redis 7.4, once fields
 // of hashes have times). It is told what to write in the order of the file: Begin,
-// [Function ...], [BeginDictionary,] [Dictionary], then for each database that has keys SelectDb
+// [BeginAuxData,] [AuxData], [Aux, Function ...], then for each database that has keys SelectDb
 // and its keys, at last End. docs/formats/rdb.md describes the bytes.
 //
 // Bytes reach the sink in pieces of some 64 KB, in order. A sink that cannot keep them remembers
@@ -8,11 +8,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string_view>
 
 #include "snapshot/cut_writer.h"
-#include "types/counters/member_dictionary.h"
+#include "types/value/aux_data.h"
 #include "types/value/object.h"
 #include "types/value/save.h"
 
@@ -39,15 +39,14 @@ class RdbWriter final : public snapshot::CutWriter {
   RdbWriter(Sink sink, const Options& options);
 
   void Begin(const Origin& origin);
-  void Aux(std::string_view name, std::string_view value);
-  // The member dictionary; from here on values refer to it. A stock server refuses such a file.
-  // REQUIRES: the dictionary is pinned until End, or nobody changes a counter.
-  void Dictionary();
-  // Writes most of the dictionary early; Dictionary then adds what has come since. REQUIRES: the
-  // dictionary is pinned from here on.
-  void BeginDictionary();
-  // A function library: its source, shebang line included.
-  void Function(std::string_view code);
+  void Aux(std::string_view name, std::string_view value) override;
+  // What the values of types share; from here on values refer to it. Nothing when there is none; a
+  // stock server refuses a file with some. REQUIRES: it is pinned until End, or no value changes.
+  void AuxData();
+  // Writes most of it early; AuxData then adds what has come since. REQUIRES: it is pinned from
+  // here on.
+  void BeginAuxData();
+  void Function(std::string_view code) override;
   void SelectDb(uint64_t db, uint64_t keys, uint64_t expiring) override;
   void SwitchDb(uint64_t db) override;
 
@@ -63,11 +62,15 @@ class RdbWriter final : public snapshot::CutWriter {
   uint64_t written() const { return out_.written(); }
 
  private:
+  void OpenAux(const types::TypeInfo& type);
+  void CloseAux();
+
   bool checksum_;
   bool version_10_;
   uint64_t crc_ = 0;  // of what the sink got
   types::Writer out_;
-  std::optional<types::MemberDictionary::SavedIds> dictionary_;  // while it is being written
+  const types::TypeInfo* open_ = nullptr;  // whose aux data is being written
+  std::unique_ptr<types::AuxData::Saving> saving_;
 };
 
 }  // namespace sava::storage

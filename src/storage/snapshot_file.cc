@@ -5,6 +5,9 @@
 #include <optional>
 #include <thread>
 
+#include "base/if_memory.h"
+#include "types/value/type_registry.h"
+
 namespace sava::storage {
 
 namespace {
@@ -74,46 +77,69 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
-// Many members are in the file before the cut: writers hand over images only for the time that the
-// rest takes.
+// Much of what values share is in the file before the cut: writers hand over images only for the
+// time that the rest takes.
 void BeginSnapshot(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
                    RdbWriter& writer) {
-  auto& members = types::MemberDictionary::Shared();
+  const types::TypeRegistry& all = types::AllTypes();
   bool early = false;
   if (file.begin) {
-    members.Pin();
-    early = members.size() > 0;
-    if (early) writer.BeginDictionary();
+    all.PinAux();
+    const struct Unpins {
+      ~Unpins() { all.UnpinAux(); }  // also when there is no memory
+      const types::TypeRegistry& all;
+    } unpins{all};
+    early = all.has_aux();
+    if (early) writer.BeginAuxData();
     file.begin();
-    members.Unpin();
     if (output.error()) snapshot.Abort();
   }
-  if (early || (snapshot.refers() && !snapshot.aborted())) writer.Dictionary();
+  if (early || (snapshot.refers() && !snapshot.aborted())) writer.AuxData();
+}
+
+// True when all is written.
+template <typename Writer>
+bool Finish(snapshot::Snapshot& snapshot, Output& output, Writer& writer, bool exclusive) {
+  const bool whole = snapshot.Walk(writer, exclusive);
+  if (whole && base::IfMemory([&] { writer.End(); })) return true;
+  if (whole || snapshot.out_of_memory()) output.Fail("out of memory");
+  return false;
+}
+
+// Without memory for its beginning: a cut that was made has to be walked all the same.
+bool Drop(snapshot::Snapshot& snapshot, Output& output, snapshot::CutWriter& writer,
+          bool exclusive) {
+  output.Fail("out of memory");
+  if (snapshot.active()) static_cast<void>(snapshot.Walk(writer, exclusive));
+  return false;
 }
 
 // True when all is written.
 bool WriteRdb(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
               bool exclusive) {
   RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
-  writer.Begin(file.origin);
-  for (const std::string& code : file.libraries) writer.Function(code);
-  BeginSnapshot(snapshot, file, output, writer);
-  const bool whole = snapshot.Walk(writer, exclusive);
-  if (whole) writer.End();
-  return whole;
+  const bool begun = base::IfMemory([&] {
+    writer.Begin(file.origin);
+    BeginSnapshot(snapshot, file, output, writer);
+    for (const snapshot::RdbAux* aux : file.aux) aux->Save(writer);
+  });
+  return begun ? Finish(snapshot, output, writer, exclusive)
+               : Drop(snapshot, output, writer, exclusive);
 }
 
 bool WriteCommands(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
                    bool exclusive) {
   CommandWriter writer([&output](std::string_view bytes) { output.Write(bytes); });
-  for (const std::string& code : file.libraries) writer.Function(code);
-  if (file.begin) {
-    file.begin();
-    if (output.error()) snapshot.Abort();
-  }
-  const bool whole = snapshot.Walk(writer, exclusive);
+  const bool begun = base::IfMemory([&] {
+    if (file.begin) {
+      file.begin();
+      if (output.error()) snapshot.Abort();
+    }
+    for (const snapshot::RdbAux* aux : file.aux) aux->Save(writer);
+  });
+  if (!begun) return Drop(snapshot, output, writer, exclusive);
+  const bool whole = Finish(snapshot, output, writer, exclusive);
   if (writer.error()) output.Fail(*writer.error());
-  if (whole) writer.End();
   return whole;
 }
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "snapshot/rdb_aux.h"
 #include "snapshot/snapshot.h"
 #include "storage/command_writer.h"
 #include "storage/file_system.h"
@@ -23,8 +23,8 @@ struct SnapshotFile {
   bool commands = false;       // the snapshot is to be self_contained
   RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;
-  std::vector<std::string> libraries;  // sources of function libraries
-  uint64_t max_rate = 0;               // bytes a second, 0: as fast as it goes
+  snapshot::RdbAuxes aux;  // what goes in front of the keys
+  uint64_t max_rate = 0;   // bytes a second, 0: as fast as it goes
   // Begins the snapshot, once everything is written that need not be of the same instant; it is
   // called in any case. Empty: it has begun.
   std::function<void()> begin;

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import durability
@@ -547,6 +548,36 @@ def log_files_and_rewrite(context):
         expected[0, b"after"] = (b"1", -1)
         server.kill()
         same_contents(expected, contents(server.restart()), "after a kill")
+
+
+@test()
+def starts_go_on_in_the_last_increment(context):
+    """As with Redis: stopped or killed, with or without the ring, there stays one increment."""
+    for policy in ("everysec", "always", "no"):
+        for server in both(context, *NO_SAVE, *LOG, "--appendfsync", policy):
+            expected = {}
+            for number in range(6):
+                key = b"key:%d" % number
+                server.call("SET", key, "v")
+                expected[0, key] = (b"v", -1)
+                if number % 2:
+                    server.kill()
+                else:
+                    eq(server.terminate(), 0)
+                same_contents(expected, contents(server.restart()), "%s, start %d" % (policy, number))
+                eq([file.name for file in increments(server)], ["appendonly.aof.1.incr.aof"], policy)
+            # Redis's own tool repairs the last file only: that is where all of it is.
+            server.kill()
+            path = increments(server)[0].path
+            manifest = server.path("appendonlydir", "appendonly.aof.manifest")
+            passes(CHECK_AOF, manifest)
+            with open(path, "ab") as file:
+                file.write(b"*3\r\n$3\r\nSET\r\n$4")
+            subprocess.run(
+                [CHECK_AOF, "--fix", manifest], input=b"y\n", stdout=subprocess.DEVNULL,
+                check=True, timeout=60)
+            passes(CHECK_AOF, manifest)
+            same_contents(expected, contents(server.restart()), policy + ", repaired")
 
 
 @test()

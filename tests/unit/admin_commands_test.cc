@@ -256,6 +256,15 @@ TEST(Info, CountsCommandsKeysAndErrors) {
             "$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
 }
 
+TEST(Transactions, QueueSubcommandsWhateverTheyAreCalled) {
+  Admin admin;
+  Caller caller(admin);
+  EXPECT_EQ(caller.Run({"MULTI"}), "+OK\r\n");
+  EXPECT_EQ(caller.Run({"LATENCY", "RESET"}), "+QUEUED\r\n");
+  EXPECT_EQ(caller.Run({"SLOWLOG", "RESET"}), "+QUEUED\r\n");
+  EXPECT_EQ(caller.Run({"EXEC"}), "*2\r\n:0\r\n+OK\r\n");
+}
+
 TEST(Memory, MeasuresKeys) {
   Admin admin;
   Caller caller(admin);
@@ -271,9 +280,9 @@ TEST(Monitor, CountsItselfOnce) {
   Caller caller(admin);
   EXPECT_EQ(caller.Run({"MONITOR"}), "+OK\r\n");
   EXPECT_EQ(caller.Run({"MONITOR"}), "");
-  EXPECT_EQ(admin.server.engine().monitors().load(), 1);
+  EXPECT_EQ(admin.server.engine().observer().monitors().load(), 1);
   caller.Run({"RESET"});
-  EXPECT_EQ(admin.server.engine().monitors().load(), 0);
+  EXPECT_EQ(admin.server.engine().observer().monitors().load(), 0);
 }
 
 }  // namespace

@@ -27,8 +27,12 @@ Content ContentOf(const Afc& afc, int64_t now_ms = 0) {
 
 std::unique_ptr<Object> LoadFrom(const std::string& bytes,
                                  const SavedDictionary* dictionary = nullptr) {
+  FileAux aux;
+  // Whoever called keeps it.
+  const std::shared_ptr<const LoadedAux> kept(std::shared_ptr<void>(), dictionary);
+  if (dictionary != nullptr) aux.Put(Afc::Type().module_id, kept);
   Reader in(bytes);
-  in.set_dictionary(dictionary);
+  in.set_aux(&aux);
   auto object = AllTypes().Load(kRdbModule, in);
   EXPECT_TRUE(object == nullptr || in.remaining() == 0);
   return object;

@@ -9,11 +9,15 @@
 #include <thread>
 
 #include "crash_recorder.h"
+#include "journal_text.h"
 #include "storage/aof_reader.h"
+#include "storage/recovery_plan.h"
 
 namespace sava::storage {
 namespace {
 
+using journal::MadeRecord;
+using journal::RespText;
 using Words = std::vector<std::string>;
 using Group = std::pair<uint32_t, Words>;  // database, command
 using Groups = std::vector<Group>;
@@ -25,26 +29,6 @@ constexpr uint64_t kRuns = 100;
 uint64_t NextSeed() {
   static uint64_t seed = 0;
   return seed++;
-}
-
-std::string Resp(const Words& words) {
-  std::string out = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) {
-    out += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  }
-  return out;
-}
-
-std::string Effects(const Groups& groups) {
-  std::string out;
-  for (const auto& [db, words] : groups) {
-    const std::string command = Resp(words);
-    const auto size = static_cast<uint32_t>(command.size());
-    out.append(reinterpret_cast<const char*>(&db), 4);
-    out.append(reinterpret_cast<const char*>(&size), 4);
-    out += command;
-  }
-  return out;
 }
 
 // The commands of a file with the database each ran in; a transaction's are one element.
@@ -65,43 +49,31 @@ AofEnd Replay(std::string_view file, std::vector<Groups>* out) {
   });
 }
 
-// What a start would read: empty text, or what stands in its way.
-std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
-  AofManifest manifest;
-  const auto found = AofLog::FindManifest(disk, "dir", "log", &manifest);
-  if (!found) return found.error();
-  const auto restored = RestoreFromRing(disk, "dir", "log", manifest, true);
-  if (!restored) return restored.error();
-  const std::vector<AofFile> increments = manifest.increments();
-  std::vector<AofFile> files;
-  if (manifest.base() != nullptr) files.push_back(*manifest.base());
-  files.insert(files.end(), increments.begin(), increments.end());
-  for (size_t i = 0; i < files.size(); ++i) {
-    const auto bytes = disk.ReadAll("dir/" + files[i].name);
-    if (!bytes) return bytes.error();
-    AofHindsight hindsight;
-    for (size_t j = i + 1; j < files.size(); ++j) {
-      const auto later = disk.ReadAll("dir/" + files[j].name);
-      if (!later) return later.error();
-      hindsight.Add(files[i].sequence, later.value());
-    }
-    if (files[i].kind == AofFile::Kind::kBase) hindsight = {i + 1 < files.size(), 0};
-    const AofEnd end = Replay(bytes.value(), out);
-    const bool lost = bytes.value().size() < hindsight.size;
-    if (end.kind == AofEnd::Kind::kWhole && !lost) continue;
-    if ((end.kind != AofEnd::Kind::kTruncated && !lost) || hindsight.whole) {
-      return files[i].name + " at " + std::to_string(end.offset) + ": " + end.text;
-    }
-    return "";  // the log ends here
+class Replayer final : public PartReader {
+ public:
+  explicit Replayer(std::vector<Groups>* out) : out_(*out) {}
+  AofEnd Read(const RecoveryPlan::Part& /*part*/, const base::MappedFile& file) override {
+    return Replay(file.bytes(), &out_);
   }
-  return "";
+
+ private:
+  std::vector<Groups>& out_;
+};
+
+// What a start would read: empty text, or what stands in its way. Afterwards the files are as a
+// start leaves them.
+std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
+  RecoveryPlan plan = PlanStart(disk, {"dump", "log", "dir", "log"}, true);
+  Replayer reader(out);
+  base::Status status = ReadParts(disk, &plan, reader, {});
+  if (status) status = RepairLog(disk, plan);
+  return status ? "" : status.error();
 }
 
 // A log on a recorder, with a record's number in its commands.
 class Driver {
  public:
-  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0,
-         uint64_t ring_size = 16 << 10)
+  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0, bool ring = true)
       : disk_(*disk) {
     AofLog::Options options;
     options.files = disk;
@@ -109,7 +81,8 @@ class Driver {
     options.name = "log";
     options.policy = policy;
     options.retry_after = std::chrono::milliseconds(1);
-    options.ring_size = ring_size;
+    options.ring = ring;
+    options.ring_size = 16 << 10;
     options.changed = [this] {
       if (log_ != nullptr) disk_.Note(log_->durable());
     };
@@ -122,10 +95,10 @@ class Driver {
   void set_records(std::vector<Groups> records) { records_ = std::move(records); }
 
   void Append(Groups groups) {
-    const std::string effects = Effects(groups);
     records_.push_back(std::move(groups));
+    const MadeRecord made(records_.size() - 1, records_.back());
     log_->BeginRun();
-    log_->Record(records_.size() - 1, static_cast<uint32_t>(records_.back().size()), effects);
+    log_->Receive(made.record());
     log_->EndRun(records_.size());
   }
 
@@ -138,11 +111,11 @@ class Driver {
     if (!file) return base::Error{file.error()};
     std::string text;
     for (size_t i = 0; i < cut_; ++i) {
-      if (records_[i].size() > 1) text += Resp({"MULTI"});
+      if (records_[i].size() > 1) text += RespText({"MULTI"});
       for (const auto& [db, words] : records_[i]) {
-        text += Resp({"SELECT", std::to_string(db)}) + Resp(words);
+        text += RespText({"SELECT", std::to_string(db)}) + RespText(words);
       }
-      if (records_[i].size() > 1) text += Resp({"EXEC"});
+      if (records_[i].size() > 1) text += RespText({"EXEC"});
     }
     if (base::Status status = (*file)->Append(text); !status) return status;
     return (*file)->Sync();
@@ -161,12 +134,13 @@ class Driver {
 
   // Until syncs go by way of the ring.
   bool AwaitRing() {
-    for (int i = 0; i < 5000 && log_->ring_syncs() == 0; ++i) {
+    const uint64_t before = log_->ring_syncs();
+    for (int i = 0; i < 5000 && log_->ring_syncs() == before; ++i) {
       Append({{0, {"SET", "await", std::to_string(i)}}});
       log_->Pause();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    return log_->ring_syncs() > 0;
+    return log_->ring_syncs() > before;
   }
   // Until everything is durable; rewrites when the log asks for it.
   bool Settle() {
@@ -202,17 +176,18 @@ Groups RandomGroups(std::mt19937_64& random, size_t number) {
   return groups;
 }
 
+// `first`: operations that made the disk what it was. `least`: records that were there then.
 void CheckCrashes(const CrashRecorder& disk, const std::vector<Groups>& records,
-                  std::mt19937_64& random, int times) {
+                  std::mt19937_64& random, int times, size_t first = 0, size_t least = 0) {
   for (int i = 0; i < times; ++i) {
-    const size_t at = std::uniform_int_distribution<size_t>(0, disk.operations())(random);
+    const size_t at = std::uniform_int_distribution<size_t>(first, disk.operations())(random);
     const uint64_t durable = disk.NoteAt(at);
     CrashRecorder after(disk.Crash(at, random));
     std::vector<Groups> recovered;
     const std::string problem = Recover(after, &recovered);
     ASSERT_EQ(problem, "") << "crash after " << at;
     ASSERT_LE(recovered.size(), records.size());
-    ASSERT_GE(recovered.size(), durable) << "crash after " << at;
+    ASSERT_GE(recovered.size(), std::max<uint64_t>(durable, least)) << "crash after " << at;
     for (size_t j = 0; j < recovered.size(); ++j) ASSERT_EQ(recovered[j], records[j]) << j;
   }
 }
@@ -281,9 +256,10 @@ TEST_F(AofLogTest, WritesWhatStockServersRead) {
   const auto live = disk.Live();
   EXPECT_EQ(live.at("dir/log.manifest"),
             "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
-  const std::string text = Resp({"SELECT", "0"}) + Resp({"SET", "a", "1"}) +
-                           Resp({"SET", "b", "2"}) + Resp({"SELECT", "3"}) + Resp({"MULTI"}) +
-                           Resp({"SET", "c", "3"}) + Resp({"DEL", "d"}) + Resp({"EXEC"});
+  const std::string text = RespText({"SELECT", "0"}) + RespText({"SET", "a", "1"}) +
+                           RespText({"SET", "b", "2"}) + RespText({"SELECT", "3"}) +
+                           RespText({"MULTI"}) + RespText({"SET", "c", "3"}) +
+                           RespText({"DEL", "d"}) + RespText({"EXEC"});
   const std::string line = "#SYNCED:0\r\n";
   EXPECT_EQ(live.at("dir/log.1.incr.aof"),
             line + text + "#SYNCED:" + std::to_string(line.size() + text.size()) + "\r\n");
@@ -301,27 +277,70 @@ TEST_F(AofLogTest, WritesTimestampsWhenAsked) {
   EXPECT_NE(disk.Live().at("dir/log.1.incr.aof").find("#TS:"), std::string::npos);
 }
 
-TEST_F(AofLogTest, ContinuesWithANewIncrementOrAnEmptyOne) {
+TEST_F(AofLogTest, GoesOnInTheLastIncrement) {
   CrashRecorder disk;
+  const std::string path = "dir/log.1.incr.aof";
   const auto open = [&disk](uint64_t next, bool append) {
     AofManifest manifest;
     ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
     Driver driver(&disk, AofLog::Policy::kEverysec, next);
     ASSERT_TRUE(driver.log().Open(manifest, next));
-    if (next == 0) {
+    if (manifest.files.empty()) {
       ASSERT_TRUE(driver.Rewrite());
     }
     if (append) driver.Append({{0, {"SET", "a", "1"}}});
   };
+  open(0, false);
+  EXPECT_EQ(disk.Live().at(path), AofSyncedLine(0));
   open(0, true);
+  const std::string after_first = disk.Live().at(path);
   open(1, false);
-  open(1, false);
+  EXPECT_EQ(disk.Live().at(path), after_first) << "a start that records nothing";
+  open(1, true);
+  EXPECT_TRUE(disk.Live().at(path).starts_with(after_first));
   EXPECT_EQ(disk.Live().at("dir/log.manifest"),
-            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n"
-            "file log.2.incr.aof seq 2 type i\n");
+            "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
   std::vector<Groups> recovered;
   EXPECT_EQ(Recover(disk, &recovered), "");
-  EXPECT_EQ(recovered.size(), 1U);
+  EXPECT_EQ(recovered.size(), 2U);
+}
+
+// A process that was killed left no line about what is synced: the next start writes one, once.
+TEST_F(AofLogTest, AStartAfterAKillSaysThatAllIsSynced) {
+  const std::string killed = AofSyncedLine(0) + "#AFTER:1:11\r\n" + Resp({"SET", "a", "1"});
+  CrashRecorder disk(
+      {{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\nfile log.2.incr.aof seq 2 type i\n"},
+       {"dir/log.1.incr.aof", AofSyncedLine(0)},
+       {"dir/log.2.incr.aof", killed}});
+  for (int start = 0; start < 3; ++start) {
+    AofManifest manifest;
+    ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+    Driver driver(&disk, AofLog::Policy::kEverysec, 1);
+    ASSERT_TRUE(driver.log().Open(manifest, 1));
+    EXPECT_EQ(disk.Live().at("dir/log.2.incr.aof"), killed + AofSyncedLine(killed.size()));
+    EXPECT_TRUE(AofProvesSync(disk.Live().at("dir/log.2.incr.aof")));
+    std::mt19937_64 random(7);
+    const auto crashed = disk.Crash(disk.operations(), random);
+    EXPECT_EQ(crashed.at("dir/log.2.incr.aof"), killed + AofSyncedLine(killed.size()));
+  }
+}
+
+// A file of another server has no lines by which a start knows what a crash left.
+TEST_F(AofLogTest, BehindAnotherServersIncrementBeginsItsOwn) {
+  for (const std::string& theirs : {Resp({"SET", "a", "1"}), std::string()}) {
+    CrashRecorder disk({{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\n"},
+                        {"dir/log.1.incr.aof", theirs}});
+    for (int start = 0; start < 2; ++start) {
+      AofManifest manifest;
+      ASSERT_TRUE(AofLog::FindManifest(disk, "dir", "log", &manifest));
+      Driver driver(&disk, AofLog::Policy::kEverysec, 1);
+      ASSERT_TRUE(driver.log().Open(manifest, 1));
+      driver.Append({{0, {"SET", "b", "1"}}});
+    }
+    EXPECT_EQ(disk.Live().at("dir/log.1.incr.aof"), theirs);
+    EXPECT_EQ(disk.Live().at("dir/log.manifest"),
+              "file log.1.incr.aof seq 1 type i\nfile log.2.incr.aof seq 2 type i\n");
+  }
 }
 
 TEST_F(AofLogTest, ReplaysToTheSameCommands) {
@@ -474,6 +493,47 @@ TEST_F(AofLogTest, SurvivesPowerFailuresAnywhere) {
   }
 }
 
+// Each start goes on in what the power failure before it left.
+TEST_F(AofLogTest, SurvivesOnePowerFailureAfterAnother) {
+  for (uint64_t run = 0; run < kRuns / 4 && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto disk = std::make_unique<CrashRecorder>();
+    std::vector<Groups> records;
+    for (int start = 0; start < 6 && !HasFailure(); ++start) {
+      const size_t first = disk->operations();
+      const size_t least = records.size();
+      {
+        AofManifest manifest;
+        ASSERT_TRUE(AofLog::FindManifest(*disk, "dir", "log", &manifest));
+        const AofLog::Policy policy = RandomPolicy(random);
+        Driver driver(disk.get(), policy, least);
+        driver.set_records(records);
+        ASSERT_TRUE(driver.log().Open(manifest, least));
+        if (manifest.files.empty()) {
+          ASSERT_TRUE(driver.Rewrite());
+        }
+        if (policy == AofLog::Policy::kAlways) {
+          ASSERT_TRUE(driver.AwaitRing());
+        }
+        RunScript(driver, random, 40);
+        ASSERT_TRUE(driver.Settle());
+        records = driver.records();
+      }
+      CheckCrashes(*disk, records, random, 10, first, least);
+      const size_t at = std::uniform_int_distribution<size_t>(first, disk->operations())(random);
+      const uint64_t durable = disk->NoteAt(at);
+      CrashRecorder after(disk->Crash(at, random));
+      std::vector<Groups> recovered;
+      ASSERT_EQ(Recover(after, &recovered), "");
+      ASSERT_GE(recovered.size(), std::max<uint64_t>(durable, least));
+      records = std::move(recovered);
+      disk = std::make_unique<CrashRecorder>(after.Live());
+    }
+  }
+}
+
 // The same by way of the ring, which is so small that it goes round often.
 TEST_F(AofLogTest, SurvivesPowerFailuresByWayOfTheRing) {
   uint64_t by_ring = 0;
@@ -498,6 +558,50 @@ TEST_F(AofLogTest, SurvivesPowerFailuresByWayOfTheRing) {
     CheckCrashes(disk, driver.records(), random, 60);
   }
   EXPECT_GT(by_ring, 10 * kRuns);
+}
+
+// Without one, each of them is the file's, and there is no other file.
+TEST_F(AofLogTest, SurvivesPowerFailuresWithoutARing) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, AofLog::Policy::kAlways, 0, false);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    RunScript(driver, random, 80);
+    ASSERT_TRUE(driver.Settle());
+    EXPECT_EQ(driver.log().ring_syncs(), 0U);
+    EXPECT_FALSE(disk.Exists("dir/log.ring"));
+    CheckCrashes(disk, driver.records(), random, 60);
+  }
+}
+
+// The way changes while records come: nothing that was durable depends on a ring that goes.
+TEST_F(AofLogTest, SurvivesPowerFailuresWhileTheRingComesAndGoes) {
+  std::mt19937_64 random(NextSeed());
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  for (int i = 0; i < 5 && !HasFailure(); ++i) {
+    ASSERT_TRUE(driver.AwaitRing());
+    RunScript(driver, random, 20);
+    driver.log().SetRing(false);
+    for (int tries = 0; tries < 10000 && disk.Exists("dir/log.ring"); ++tries) {
+      driver.Append({{0, {"SET", "gone", std::to_string(tries)}}});
+      driver.log().Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_FALSE(disk.Exists("dir/log.ring"));
+    const uint64_t by_ring = driver.log().ring_syncs();
+    RunScript(driver, random, 20);
+    EXPECT_EQ(driver.log().ring_syncs(), by_ring);
+    driver.log().SetRing(true);
+  }
+  ASSERT_TRUE(driver.Settle());
+  CheckCrashes(disk, driver.records(), random, 200);
 }
 
 // After a sync that failed the file seems to have what the ring has, and it is in memory only: a
@@ -693,7 +797,8 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
     ASSERT_TRUE(log.Open({}, 0));
     rewrite(0);
     log.BeginRun();
-    log.Record(0, 1, Effects({{0, {"SET", "a", "1"}}}));
+    const MadeRecord made(0, {{0, {"SET", "a", "1"}}});
+    log.Receive(made.record());
     log.EndRun(1);
     log.Pause();
     EXPECT_GT(log.size(), log.base_size());

@@ -136,7 +136,7 @@ void Round(TestEngine& test, Lane& lane) {
   test.engine.BeginRound(lane);
   test.engine.ReceiveMail(lane);
   test.engine.ResumeWaiting(lane);
-  lane.resumed.clear();
+  lane.waits.TakeResumed();
   for (Client* client : lane.to_flush) client->set(kClientFlushQueued, false);
   lane.to_flush.clear();
   test.engine.EndRound(lane);
@@ -186,7 +186,7 @@ TEST_F(BlockingTest, ServesInOrderOfArrival) {
   Waits(b, {"TAKE", "k", "0"});
   Waits(a, {"TAKE", "other", "k", "0"});
   Waits(c, {"TAKE", "k", "0"});
-  EXPECT_EQ(2, test.engine.waits().keys());
+  EXPECT_EQ(2, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(b));
   EXPECT_TRUE(a.client.blocked());
@@ -194,7 +194,7 @@ TEST_F(BlockingTest, ServesInOrderOfArrival) {
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
   EXPECT_EQ("$1\r\nk\r\n", Answer(c));
   EXPECT_EQ(1, Size(giver, "k"));
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
   EXPECT_FALSE(a.client.waiting());
 }
 
@@ -207,7 +207,7 @@ TEST_F(BlockingTest, IsServedOnceForTwoKeys) {
   EXPECT_EQ("$2\r\nk1\r\n", Answer(a));
   EXPECT_EQ(0, Size(giver, "k1"));
   EXPECT_EQ(1, Size(giver, "k2"));
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
 }
 
 TEST_F(BlockingTest, OnlyTheEndOfATransactionCounts) {
@@ -311,7 +311,7 @@ TEST_F(BlockingTest, TimeIsUp) {
   test.clock.AdvanceMillis(1);
   EXPECT_EQ("*-1\r\n", Answer(a));
   EXPECT_FALSE(a.client.waiting());
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("", Answer(a));
   EXPECT_EQ(1, Size(giver, "k"));
@@ -336,7 +336,7 @@ TEST_F(BlockingTest, IsTriedAgainAtItsMoment) {
 TEST_F(BlockingTest, HearsThatAKeyIsGone) {
   giver.Run({"GIVE", "k", "1"});
   Waits(a, {"GONE", "k"});
-  EXPECT_EQ(1, test.engine.waits().keys_on_deletion());
+  EXPECT_EQ(1, test.engine.waiting().lines().keys_on_deletion());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("", Answer(a));
   giver.Run({"DEL", "k"});
@@ -350,22 +350,22 @@ TEST_F(BlockingTest, HearsThatAKeyIsGone) {
   test.clock.AdvanceMillis(200);
   EXPECT_EQ("$-1\r\n", giver.Run({"GET", "k"}));
   EXPECT_EQ("+GONE\r\n", Answer(a));
-  EXPECT_EQ(0, test.engine.waits().keys_on_deletion());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys_on_deletion());
 }
 
 TEST_F(BlockingTest, IsUnblocked) {
   Waits(a, {"TAKE", "k", "j", "0"});
   bool done = false;
-  test.engine.Exclusively(giver.lane,
-                          [&] { done = test.engine.Unblock(giver.lane, a.client, true); });
+  test.engine.Exclusively(
+      giver.lane, [&] { done = test.engine.waiting().Unblock(giver.lane, a.client, true); });
   EXPECT_TRUE(done);
   EXPECT_FALSE(a.client.blocked());
   EXPECT_EQ("-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n", Answer(a));
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   // Its answer is on its way.
-  test.engine.Exclusively(giver.lane,
-                          [&] { done = test.engine.Unblock(giver.lane, a.client, false); });
+  test.engine.Exclusively(
+      giver.lane, [&] { done = test.engine.waiting().Unblock(giver.lane, a.client, false); });
   EXPECT_FALSE(done);
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
 }
@@ -376,7 +376,7 @@ TEST_F(BlockingTest, WhoLeavesTakesNothingWithHim) {
     Waits(gone, {"TAKE", "k", "j", "0"});
     Waits(a, {"TAKE", "k", "0"});
   }
-  EXPECT_EQ(1, test.engine.waits().keys());
+  EXPECT_EQ(1, test.engine.waiting().lines().keys());
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
 }
@@ -390,15 +390,15 @@ TEST_F(BlockingTest, ReplyModesHold) {
 }
 
 TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
-  struct : journal::Sink {
-    void Record(uint64_t, uint32_t, std::string_view effects) override { log.append(effects); }
+  struct : journal::Consumer {
+    void Receive(const journal::Record& record) override { log.append(record.bytes()); }
     std::string log;
   } sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   test.engine.journal().Flush();
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   const size_t give = sink.log.find("GIVE");
   const size_t take = sink.log.find("TAKE");
   ASSERT_NE(std::string::npos, give);
@@ -409,21 +409,21 @@ TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
 // What a waiter is told has a ticket of the giver's lane, whose clock may be far ahead: the answer
 // is held until that is kept, and what the waiter does next is logged after it.
 TEST_F(BlockingTest, AnAnswerFromAheadIsNotForgotten) {
-  struct : journal::Sink {
-    void Record(uint64_t ticket, uint32_t, std::string_view effects) override {
-      if (effects.find("TAKE") != std::string_view::npos) taken = ticket;
-      if (effects.find("later") != std::string_view::npos) later = ticket;
+  struct : journal::Consumer {
+    void Receive(const journal::Record& record) override {
+      if (record.bytes().find("TAKE") != std::string_view::npos) taken = record.ticket();
+      if (record.bytes().find("later") != std::string_view::npos) later = record.ticket();
     }
     uint64_t taken = 0;
     uint64_t later = 0;
   } sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   for (int i = 0; i < 50; ++i) giver.Run({"SET", "ahead", "1"});
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
   a.Run({"SET", "later", "1"});
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   EXPECT_GT(sink.taken, 50U);
   EXPECT_GT(sink.later, sink.taken);
   EXPECT_GT(a.client.wrote, sink.taken);
@@ -465,7 +465,7 @@ class BlockingStress : public testing::Test {
         auto& all = test.engine.lanes()[rng.Below(kLanes)]->clients;
         auto victim = all.begin();
         std::advance(victim, static_cast<ptrdiff_t>(rng.Below(all.size())));
-        test.engine.Unblock(lane, *victim->second, what == 1);
+        test.engine.waiting().Unblock(lane, *victim->second, what == 1);
       });
     }
   }
@@ -571,7 +571,7 @@ TEST_F(BlockingStress, HoldsWithConnectionsThatEnd) {
   Check();
   EXPECT_LE(received.load(), taken);
   for (auto& lane : clients) lane.clear();
-  EXPECT_EQ(0, test.engine.waits().keys());
+  EXPECT_EQ(0, test.engine.waiting().lines().keys());
 }
 
 }  // namespace

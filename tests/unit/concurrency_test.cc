@@ -209,9 +209,9 @@ TEST(Concurrency, EvictionByAllThreadsStaysNearTheLimit) {
           {"SET", "key:" + std::to_string(lane) + ":" + std::to_string(i), std::string(400, 'v')});
     }
   });
-  EXPECT_LT(test.engine.UsedMemory(), (3U << 20) + (512U << 10));
+  EXPECT_LT(test.engine.memory().Used(), (3U << 20) + (512U << 10));
   if (kRounds * 9 * 450 > (4 << 20)) {
-    EXPECT_GT(test.engine.UsedMemory(), 2U << 20);
+    EXPECT_GT(test.engine.memory().Used(), 2U << 20);
   }
 }
 

@@ -56,7 +56,7 @@ struct TestClient {
       std::string reply = Run(words);
       if (!client.waiting()) return reply;
       test.engine.ResumeWaiting(lane);
-      lane.resumed.clear();
+      lane.waits.TakeResumed();
     }
   }
   std::string TakeOutput() {

@@ -99,7 +99,7 @@ TEST(Engine, EvictsBelowMaxmemoryAndRefusesWithoutEviction) {
   for (int i = 0; i < 40000; ++i) {
     ASSERT_EQ(client.Run({"SET", "key:" + std::to_string(i), value}), "+OK\r\n");
   }
-  EXPECT_LT(test.engine.UsedMemory(), (4U << 20) + (1U << 20));
+  EXPECT_LT(test.engine.memory().Used(), (4U << 20) + (1U << 20));
   EXPECT_GT(test.engine.Total(&LaneStats::evicted), 1000U);
   test.settings.maxmemory = 1 << 20;
   test.settings.maxmemory_policy = config::MaxmemoryPolicy::kNoEviction;
@@ -126,7 +126,7 @@ TEST(Engine, VolatilePoliciesLeaveKeysWithoutExpiryAlone) {
 TEST(Engine, PausedClientsWaitAndGoOn) {
   TestEngine test(1);
   TestClient client(test, 0);
-  test.engine.Pause(test.clock.WallMillis() + 1000, true);
+  test.engine.admission().Pause(test.clock.WallMillis() + 1000, true);
   EXPECT_EQ(client.Run({"GET", "a"}), "$-1\r\n");
   EXPECT_EQ(client.Run({"SET", "a", "1"}), "");
   EXPECT_TRUE(client.client.waiting());
@@ -137,17 +137,17 @@ TEST(Engine, PausedClientsWaitAndGoOn) {
 }
 
 TEST(Engine, JournalsEffectsInTicketOrder) {
-  struct Words final : journal::Sink {
-    void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-      EXPECT_GT(ticket, std::exchange(last, ticket));
-      text.push_back(std::to_string(groups) + ":" + std::string(effects));
+  struct Words final : journal::Consumer {
+    void Receive(const journal::Record& record) override {
+      EXPECT_GT(record.ticket(), std::exchange(last, record.ticket()));
+      text.push_back(std::to_string(record.size()) + ":" + std::string(record.bytes()));
     }
     uint64_t last = 0;
     std::vector<std::string> text;
   };
   TestEngine test(1);
   Words sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   TestClient client(test, 0);
   client.Run({"SET", "a", "1"});
   client.Run({"GET", "a"});
@@ -157,7 +157,7 @@ TEST(Engine, JournalsEffectsInTicketOrder) {
   client.Run({"EXEC"});
   client.Run({"SET", "c", "v", "PX", "1000"});
   test.engine.journal().Flush();
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   ASSERT_EQ(sink.text.size(), 3U);
   EXPECT_EQ(sink.text[0].substr(0, 2), "1:");
   EXPECT_EQ(sink.text[1].substr(0, 2), "2:");
@@ -215,7 +215,7 @@ TEST(Engine, ABatchThatTakesLongIsContinuedInTheNextRound) {
     EXPECT_EQ(test.engine.NextResume(a.lane) == 0, a.client.waiting() || b.client.waiting());
     test.engine.ResumeWaiting(a.lane);
     EXPECT_FALSE(a.client.waiting() || b.client.waiting());
-    a.lane.resumed.clear();
+    a.lane.waits.TakeResumed();
   }
   EXPECT_EQ(replies.substr(0, 7), "+SLOW\r\n");
   EXPECT_GE(rounds, 2);
@@ -230,16 +230,16 @@ TEST(Engine, NobodyIsWaitedForWhoHasGoneWhileOthersHadTheirTurn) {
     TestClient gone(test, 0);
     TestClient first(test, 0);
     TestClient second(test, 0);
-    test.engine.Yield(lane, gone.client);
+    lane.waits.Yield(gone.client);
     Client* const before[] = {&first.client, &second.client};
-    test.engine.YieldFirst(lane, before);
+    lane.waits.YieldFirst(before);
     EXPECT_TRUE(gone.client.waiting() && first.client.waiting() && second.client.waiting());
     EXPECT_EQ(test.engine.NextResume(lane), 0);
     test.engine.ResumeWaiting(lane);
-    EXPECT_EQ(lane.resumed, (std::vector<Client*>{&first.client, &second.client, &gone.client}));
-    lane.resumed.clear();
+    EXPECT_EQ(lane.waits.TakeResumed(),
+              (std::vector<Client*>{&first.client, &second.client, &gone.client}));
     EXPECT_NE(test.engine.NextResume(lane), 0);
-    test.engine.Yield(lane, gone.client);
+    lane.waits.Yield(gone.client);
   }
   EXPECT_NE(test.engine.NextResume(lane), 0) << "the loop would not sleep any more";
 }
@@ -284,7 +284,7 @@ TEST(Engine, ABatchKeepsToMaxmemory) {
   const std::string value(1000, 'x');
   test.settings.maxmemory_policy = config::MaxmemoryPolicy::kAllkeysLru;
   test.settings.maxmemory_eviction_tenacity = 100;
-  test.settings.maxmemory = test.engine.UsedMemory() + (256 << 10);
+  test.settings.maxmemory = test.engine.memory().Used() + (256 << 10);
   for (int batch = 0; batch < 20; ++batch) {
     std::vector<std::string> keys;
     std::vector<std::vector<std::string_view>> commands;
@@ -300,13 +300,13 @@ TEST(Engine, ABatchKeepsToMaxmemory) {
       test.engine.BeginBatch(client.lane);
       test.engine.Prepare(client.lane, rest);
       test.engine.RunBatch(client.lane, rest);
-      EXPECT_LE(test.engine.UsedMemory(), test.settings.maxmemory + 4096) << batch;
+      EXPECT_LE(test.engine.memory().Used(), test.settings.maxmemory + 4096) << batch;
       test.engine.EndBatch(client.lane);
       while (!rest.empty() && rest.front().outcome == Request::Outcome::kDone) {
         rest = rest.subspan(1);
       }
       test.engine.ResumeWaiting(client.lane);
-      client.lane.resumed.clear();
+      client.lane.waits.TakeResumed();
     }
     std::string replies;
     for (int i = 0; i < 64; ++i) replies += "+OK\r\n";

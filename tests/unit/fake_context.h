@@ -18,6 +18,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -109,6 +110,8 @@ class FakeContext final : public Context {
   // What was reported since the last Take.
   int64_t TakeChanges() { return std::exchange(changes_, 0); }
   const std::vector<Event>& events() const { return events_; }
+  // The keys that handlers have looked at or changed, whether they are there or not.
+  std::set<std::string, std::less<>> TakeOpened() { return std::exchange(opened_, {}); }
   // "set k, expire k"
   std::string TakeEvents() {
     std::string text;
@@ -184,6 +187,7 @@ class FakeContext final : public Context {
   int database_count() const override { return kDatabases; }
 
   Value FindIn(int db, std::string_view key, Access access) override {
+    opened_.emplace(key);
     Database& database = databases_[static_cast<size_t>(db)];
     auto found = database.find(key);
     if (found != database.end() && Expired(found->second)) {
@@ -200,6 +204,8 @@ class FakeContext final : public Context {
   }
 
   void Rename(std::string_view src, std::string_view dst) override {
+    opened_.emplace(src);
+    opened_.emplace(dst);
     if (src == dst) return;
     auto node = keys().extract(std::string(src));
     node.key() = std::string(dst);
@@ -292,10 +298,6 @@ class FakeContext final : public Context {
 
   void Changed(int64_t changes = 1) override { changes_ += changes; }
 
-  void Notify(NotifyClass cls, std::string_view event, std::string_view key) override {
-    NotifyIn(db_, cls, event, key);
-  }
-
   void NotifyIn(int db, NotifyClass cls, std::string_view event, std::string_view key) override {
     events_.push_back({db, cls, std::string(event), std::string(key)});
   }
@@ -314,7 +316,6 @@ class FakeContext final : public Context {
 
   int64_t max_string_size() const override { return max_string_size_; }
   bool shares_numbers() const override { return !lfu_; }
-  bool lazy_user_del() const override { return false; }
   bool lazy_user_flush() const override { return false; }
   uint64_t Random() override {
     return random_ = random_ * 6364136223846793005U + 1442695040888963407U;
@@ -366,6 +367,7 @@ class FakeContext final : public Context {
 
   // A fresh entry in place of whatever was there.
   Entry& Overwrite(std::string_view key, int64_t expire_at) {
+    opened_.emplace(key);
     Entry& entry = keys()[std::string(key)];
     const int64_t kept = entry.expire_at;
     entry = Entry{};
@@ -429,6 +431,7 @@ class FakeContext final : public Context {
   std::vector<std::string> words_;
   std::vector<std::string_view> views_;
   std::string name_;
+  std::set<std::string, std::less<>> opened_;
   std::vector<Event> events_;
   std::vector<std::string> effects_;
   const CommandTable* table_ = nullptr;

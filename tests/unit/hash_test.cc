@@ -226,6 +226,34 @@ TEST(Hash, FieldsPastTheirTimeAreGone) {
   EXPECT_FALSE(hash.Random([&] { return rng.Next(); }, kNow + 1, &field, &value));
 }
 
+TEST(Hash, PartsAndFormsForThoseWhoDoNotKnowHashes) {
+  Hash hash;
+  for (const char* field : {"kept", "timed", "gone"}) hash.Set(field, field, kNow, kLimits);
+  hash.SetExpiry("timed", kNow + 1);
+  hash.SetExpiry("gone", kNow - 1);
+  Object& object = hash;
+  EXPECT_TRUE(object.IsPartExpired("gone", kNow));
+  for (const char* field : {"kept", "timed", "missing"}) {
+    EXPECT_FALSE(object.IsPartExpired(field, kNow)) << field;
+  }
+  const StockForm form = object.stock_form(kNow);
+  EXPECT_FALSE(form.empty);
+  std::string bytes;
+  {
+    Writer out(&bytes);
+    object.SaveStockForm(out, kNow);
+  }
+  Reader in(bytes);
+  const auto again = Hash::Type().load(form.rdb_type, in);
+  ASSERT_NE(again, nullptr);
+  const Model cells = CellsOf(static_cast<const Hash&>(*again));
+  EXPECT_EQ(cells, (Model{{"kept", {"kept"}}, {"timed", {"timed"}}}));
+  EXPECT_TRUE(object.RemovePart("gone"));
+  EXPECT_FALSE(object.RemovePart("gone"));
+  object.RemovePart("kept");
+  EXPECT_TRUE(object.stock_form(kNow + 2).empty);
+}
+
 TEST(Hash, TimesFollowAModel) {
   base::Rng rng(4);
   Hash hash;

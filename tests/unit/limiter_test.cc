@@ -128,7 +128,7 @@ TEST(Limiter, TheBucketIsAKeyThatIsWrittenInTime) {
   LimitedEngine test(1);
   TestClient client(test, 0);
   const auto stored = [&] {
-    return std::string(client.lane.context->Glance(0, "__rl:default").bytes);
+    return std::string(Glance(test.engine.keyspace(), client.lane.now_ms, 0, "__rl:default").bytes);
   };
   client.Run({"GET", "k"});
   test.engine.Upkeep(client.lane);

@@ -137,7 +137,7 @@ DataSet MakeDataSet(uint32_t seed, int keys, bool compress, bool dictionary, boo
                            kNow);
     }
   }
-  if (dictionary) out.Dictionary();
+  if (dictionary) out.AuxData();
   for (const int db : {0, 3}) {
     // A size that is wrong by far is no problem either.
     const uint64_t hint = seed % 3 == 0 ? 0 : (seed % 3 == 1 ? UINT32_MAX : keys / 2);
@@ -268,7 +268,7 @@ TEST(LoadRdb, WhileOthersAreServed) {
   const DataSet set = MakeDataSet(77, 40000, true, true, true);
   const TempFile file(set.file);
   TestEngine test(2);
-  test.engine.set_loading(true);
+  test.engine.admission().set_loading(true);
   std::atomic<bool> stop{false};
   std::thread other([&] {
     TestClient client(test, 0);
@@ -339,6 +339,8 @@ TEST(LoadRdb, FunctionsAreKept) {
   std::vector<std::string> warnings;
   persistence::LoadOptions options;
   options.warn = [&](const std::string& text) { warnings.push_back(text); };
+  snapshot::RdbAux* const aux[] = {&test.engine.libraries()};
+  options.aux = aux;
   ASSERT_TRUE(persistence::Loader(&test.engine, options).LoadRdb(file.path).ok());
   EXPECT_EQ(warnings.size(), 0U);
   EXPECT_EQ(test.engine.libraries().sources(),
@@ -381,9 +383,10 @@ std::string Commands(const std::vector<std::vector<std::string>>& commands) {
   return text;
 }
 
+using Ended = storage::AofEnd::Kind;
+
 struct Replayed {
-  base::Status status;
-  uint64_t good = 0;
+  storage::AofEnd end;
   Content content;
   std::vector<std::string> warnings;
   persistence::LoadProgress progress;
@@ -394,7 +397,7 @@ struct Replayed {
   }
 };
 
-void Load(const std::string& bytes, bool truncated_ok, bool exclusive, Replayed* into) {
+void Load(const std::string& bytes, bool exclusive, Replayed* into) {
   const TempFile file(bytes);
   TestEngine test(1);
   persistence::LoadOptions options;
@@ -402,7 +405,9 @@ void Load(const std::string& bytes, bool truncated_ok, bool exclusive, Replayed*
   options.warn = [&](const std::string& text) { into->warnings.push_back(text); };
   options.progress = &into->progress;
   persistence::Loader loader(&test.engine, options);
-  const auto load = [&] { into->status = loader.LoadAof(file.path, truncated_ok, &into->good); };
+  const auto mapped = base::MappedFile::Open(file.path);
+  ASSERT_TRUE(mapped);
+  const auto load = [&] { into->end = loader.LoadAof(file.path, mapped.value()); };
   if (exclusive) {
     test.engine.Exclusively(test.engine.house_lane(), load);
   } else {
@@ -445,9 +450,9 @@ TEST_P(LoadAof, DoesWhatWasLogged) {
   for (int i = 0; i < 1000; ++i)
     log += Command({"SET", "n" + std::to_string(i % 300), std::to_string(i)});
   Replayed replayed;
-  Load(log, false, GetParam(), &replayed);
-  ASSERT_TRUE(replayed.status.ok()) << replayed.status.error();
-  EXPECT_EQ(replayed.good, log.size());
+  Load(log, GetParam(), &replayed);
+  ASSERT_EQ(replayed.end.kind, Ended::kWhole) << replayed.end.text;
+  EXPECT_EQ(replayed.end.good, log.size());
   EXPECT_EQ(replayed.progress.loaded_bytes.load(), log.size());
   EXPECT_TRUE(replayed.warnings.empty()) << replayed.warnings[0];
   EXPECT_EQ(replayed.content.size(), 300U + 5 + 4);
@@ -469,9 +474,9 @@ TEST_P(LoadAof, AnRdbFileAtItsBeginning) {
   const DataSet set = MakeDataSet(8, 2000, true, true, true);
   const std::string log = set.file + Commands({{"SELECT", "7"}, {"SET", "after", "1"}});
   Replayed replayed;
-  Load(log, false, GetParam(), &replayed);
-  ASSERT_TRUE(replayed.status.ok()) << replayed.status.error();
-  EXPECT_EQ(replayed.good, log.size());
+  Load(log, GetParam(), &replayed);
+  ASSERT_EQ(replayed.end.kind, Ended::kWhole) << replayed.end.text;
+  EXPECT_EQ(replayed.end.good, log.size());
   EXPECT_EQ(replayed.content.size(), set.content.size() + 1);
   EXPECT_EQ(replayed.At(7, "after"), "1");
 }
@@ -480,33 +485,30 @@ TEST_P(LoadAof, CutOffTails) {
   const std::string whole = Commands({{"SET", "a", "1"}, {"MULTI"}, {"INCR", "a"}, {"EXEC"}});
   const std::string more = Commands({{"MULTI"}, {"INCR", "a"}, {"INCR", "b"}, {"EXEC"}});
   for (size_t size = 0; size < more.size(); ++size) {
-    for (const bool truncated_ok : {true, false}) {
-      Replayed replayed;
-      Load(whole + more.substr(0, size), truncated_ok, GetParam(), &replayed);
-      EXPECT_EQ(replayed.status.ok(), truncated_ok || size == 0);
-      EXPECT_EQ(replayed.good, whole.size());
-      EXPECT_EQ(replayed.At(0, "a"), "2");
-      EXPECT_EQ(replayed.At(0, "b"), "(nothing)");
-      EXPECT_EQ(replayed.warnings.size(), truncated_ok && size > 0 ? 1U : 0U);
-    }
+    Replayed replayed;
+    Load(whole + more.substr(0, size), GetParam(), &replayed);
+    EXPECT_EQ(replayed.end.kind, size == 0 ? Ended::kWhole : Ended::kTruncated);
+    EXPECT_EQ(replayed.end.good, whole.size());
+    EXPECT_EQ(replayed.At(0, "a"), "2");
+    EXPECT_EQ(replayed.At(0, "b"), "(nothing)");
   }
 }
 
 TEST_P(LoadAof, WrongCommands) {
   const std::string begin = Command({"SET", "a", "1"});
   Replayed unknown;
-  Load(begin + Commands({{"NOSUCH", "x"}, {"SET", "b", "1"}}), true, GetParam(), &unknown);
-  ASSERT_FALSE(unknown.status.ok());
+  Load(begin + Commands({{"NOSUCH", "x"}, {"SET", "b", "1"}}), GetParam(), &unknown);
+  ASSERT_EQ(unknown.end.kind, Ended::kRefused);
   EXPECT_NE(
-      unknown.status.error().find(fmt::format(
+      unknown.end.text.find(fmt::format(
           "at offset {}: Unknown command 'NOSUCH' reading the append only file", begin.size())),
       std::string::npos)
-      << unknown.status.error();
+      << unknown.end.text;
 
   Replayed failing;
-  Load(begin + Commands({{"SET", "t", "text"}, {"INCR", "t"}, {"SET", "b", "1"}}), true, GetParam(),
+  Load(begin + Commands({{"SET", "t", "text"}, {"INCR", "t"}, {"SET", "b", "1"}}), GetParam(),
        &failing);
-  EXPECT_TRUE(failing.status.ok());
+  EXPECT_EQ(failing.end.kind, Ended::kWhole);
   ASSERT_EQ(failing.warnings.size(), 1U);
   EXPECT_NE(failing.warnings[0].find("ERR value is not an integer"), std::string::npos)
       << failing.warnings[0];
@@ -514,15 +516,15 @@ TEST_P(LoadAof, WrongCommands) {
 
   // Such would not be found in any log; here they would have somebody else's client.
   Replayed odd;
-  Load(begin + Commands({{"SUBSCRIBE", "x"}, {"SET", "b", "1"}}), true, GetParam(), &odd);
-  EXPECT_TRUE(odd.status.ok());
+  Load(begin + Commands({{"SUBSCRIBE", "x"}, {"SET", "b", "1"}}), GetParam(), &odd);
+  EXPECT_EQ(odd.end.kind, Ended::kWhole);
   EXPECT_EQ(odd.warnings.size(), 1U);
   EXPECT_EQ(odd.At(0, "b"), "1");
 
   Replayed corrupt;
-  Load(begin + "*1\r\nx" + begin, true, GetParam(), &corrupt);
-  ASSERT_FALSE(corrupt.status.ok());
-  EXPECT_EQ(corrupt.good, begin.size());
+  Load(begin + "*1\r\nx" + begin, GetParam(), &corrupt);
+  ASSERT_EQ(corrupt.end.kind, Ended::kCorrupt);
+  EXPECT_EQ(corrupt.end.good, begin.size());
 }
 
 TEST_P(LoadAof, DamagedFilesNeverCrash) {
@@ -541,8 +543,8 @@ TEST_P(LoadAof, DamagedFilesNeverCrash) {
     bytes[random() % bytes.size()] ^= static_cast<char>(1 << random() % 8);
     if (i % 3 == 0) bytes.resize(random() % bytes.size());
     Replayed replayed;
-    Load(bytes, random() % 2 == 0, GetParam(), &replayed);
-    EXPECT_LE(replayed.good, bytes.size());
+    Load(bytes, GetParam(), &replayed);
+    EXPECT_LE(replayed.end.good, bytes.size());
   }
 }
 

@@ -50,6 +50,7 @@ struct Kept {
     settings.save_rules.clear();
     engine = std::make_unique<engine::Engine>(engine::Engine::Options(), &settings, &table);
     persistence = std::make_unique<Persistence>(engine.get());
+    persistence->Register(&engine->libraries());
     client.id = engine->NewClientId();
     engine->AddClient(lane(), client);
   }
@@ -76,9 +77,8 @@ struct Kept {
   }
   // As a command does that waits for the keeper.
   Persistence::Waiter Block() {
-    client.set(engine::kClientBlocked);
-    lane().waiting.push_back(&client);
-    return {lane().index, client.id, ++client.block_token};
+    lane().waits.AwaitAnswer(client, 0, nullptr);
+    return {lane().index, client.id, client.block_token};
   }
   std::string Answer() {
     EXPECT_TRUE(Until([this] {
@@ -123,6 +123,65 @@ TEST(Persistence, KeepsWhatWasSaved) {
   EXPECT_EQ(again.Load(), "");
   EXPECT_EQ(again.Run({"GET", "a"}), "$1\r\n1\r\n");
   EXPECT_EQ(again.persistence->load_figures().keys_loaded, 1U);
+}
+
+// Something that belongs to the data set and is no key.
+class History final : public snapshot::RdbAux {
+ public:
+  explicit History(const Kept& kept) : kept_(kept) {}
+  void AtCut() override { offset_ = kept_.persistence->Changes(); }
+  void Save(snapshot::CutWriter& out) const override {
+    out.Aux("test-offset", std::to_string(offset_));
+    out.Function("#!test name=of-" + std::to_string(offset_));
+  }
+  bool LoadField(std::string_view name, std::string_view value) override {
+    if (name != "test-offset") return false;
+    loaded.emplace_back(value);
+    return true;
+  }
+  bool LoadFunction(std::string_view code) override {
+    if (!code.starts_with("#!test")) return false;
+    loaded.emplace_back(code);
+    return true;
+  }
+  void Clear() override { ++cleared; }
+
+  std::vector<std::string> loaded;
+  int cleared = 0;
+
+ private:
+  const Kept& kept_;
+  uint64_t offset_ = 0;
+};
+
+TEST(Persistence, WhatBelongsToTheDataSetIsSavedAsOfTheCutAndGoesBackToItsOwner) {
+  const Directory directory;
+  const std::string other = "#!lua name=other\n";
+  {
+    Kept kept(directory);
+    History history(kept);
+    kept.persistence->Register(&history);
+    kept.engine->libraries().Add(other);
+    EXPECT_EQ(kept.Load(), "");
+    EXPECT_TRUE(history.loaded.empty());
+    kept.Run({"SET", "a", "1"});
+    kept.Run({"SET", "b", "1"});
+    EXPECT_EQ(kept.persistence->StartSave(false, false), Started::kStarted);
+    EXPECT_TRUE(Until([&] { return kept.Idle(); }));
+  }
+  Kept again(directory);
+  History history(again);
+  // Whoever comes first is asked first.
+  again.persistence = std::make_unique<Persistence>(again.engine.get());
+  again.persistence->Register(&history);
+  again.persistence->Register(&again.engine->libraries());
+  EXPECT_EQ(again.Load(), "");
+  EXPECT_EQ(history.loaded, (std::vector<std::string>{"2", "#!test name=of-2"}));
+  EXPECT_EQ(again.engine->libraries().sources(), std::vector<std::string>{other});
+  again.persistence->Reload(again.Block(), 0);
+  EXPECT_EQ(again.Answer(), "+OK\r\n");
+  EXPECT_EQ(history.cleared, 1);
+  EXPECT_EQ(history.loaded.size(), 4U);
 }
 
 TEST(Persistence, KeepsWhatWasLogged) {
@@ -285,7 +344,7 @@ TEST(Persistence, LeavesFilesItCannotLoad) {
     Kept kept(directory, log);
     const std::string error = kept.Load();
     EXPECT_NE(error.find(path), std::string::npos) << error;
-    EXPECT_TRUE(kept.engine->loading());
+    EXPECT_TRUE(kept.engine->admission().loading());
     std::ifstream file(path);
     std::string text((std::istreambuf_iterator<char>(file)), {});
     EXPECT_EQ(text, "REDIS0010 and then nonsense");

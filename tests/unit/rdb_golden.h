@@ -47,7 +47,7 @@ inline void WriteCounters(RdbWriter& out, bool refer) {
   const auto large = types::MakeAfc({}, 1500, types::WordName);
   const auto bounded = types::MakeAfc({.maxlen = 20, .window_ms = 60'000}, 50, types::UuidName);
   out.Begin(kGoldenOrigin);
-  if (refer) out.Dictionary();
+  if (refer) out.AuxData();
   out.SelectDb(0, 4, 1);
   out.String({"greeting"}, "hello");
   out.Object({"words"}, *words);

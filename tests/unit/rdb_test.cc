@@ -217,13 +217,15 @@ TEST(Rdb, CountersRoundTripInBothEncodings) {
       std::string file;
       RdbWriter out([&file](std::string_view bytes) { file += bytes; }, {});
       out.Begin(kGoldenOrigin);
-      if (refer) out.Dictionary();
+      // Counters may all be too small to share members.
+      const bool shared = refer && types::AllTypes().has_aux();
+      if (refer) out.AuxData();
       out.Object({"counter", kYear2100Ms}, *afc);
       out.End();
       RecordingSink sink;
       const RdbEnd end = Read(file, &sink);
       ASSERT_FALSE(end.error) << golden.name << ": " << end.error->text;
-      EXPECT_EQ(sink.has_dictionary, refer);
+      EXPECT_EQ(sink.has_dictionary, shared);
       ASSERT_EQ(sink.objects.size(), 1U);
       const auto& again = static_cast<const types::Afc&>(*sink.objects[0]);
       EXPECT_EQ(types::ContentOf(again, types::kGoldenNow),
@@ -380,7 +382,7 @@ std::vector<std::string> SmallFiles() {
       Written({},
               [](RdbWriter& out) {
                 out.Begin(kGoldenOrigin);
-                out.Dictionary();
+                out.AuxData();
                 out.SelectDb(0, 2, 0);
                 out.Object({"counter"}, *types::MakeAfc({}, 30, types::WordName));
                 out.String({"a"}, "b");

@@ -397,5 +397,27 @@ TEST(TypeRegistry, KnowsWhoReadsWhat) {
   EXPECT_FALSE(registry.Add(kBad).ok());
 }
 
+TEST(TypeRegistry, AsksTypesForWhatOnlySomeHave) {
+  static constexpr uint8_t kIds[] = {14};
+  static constexpr SharedStore kStores[] = {{"texts", [] { return size_t{3}; }, nullptr}};
+  static constexpr TypeInfo kPlain{"plain", kIds, 1, nullptr};
+  static constexpr TypeInfo kMuch{.name = "much",
+                                  .rdb_types = nullptr,
+                                  .rdb_type_count = 0,
+                                  .load = nullptr,
+                                  .module_id = 7,
+                                  .rdb_version = [] { return uint16_t{11}; },
+                                  .shared_stores = kStores};
+  TypeRegistry registry;
+  EXPECT_TRUE(registry.Add(kPlain).ok());
+  EXPECT_EQ(registry.rdb_version(), kRdbVersion);
+  EXPECT_TRUE(registry.shared_stores().empty());
+  EXPECT_FALSE(registry.has_aux());
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(registry.Add(kMuch).ok());
+  EXPECT_EQ(registry.rdb_version(), 11);
+  ASSERT_EQ(registry.shared_stores().size(), 1U);
+  EXPECT_EQ(registry.shared_stores()[0].count(), 3U);
+}
+
 }  // namespace
 }  // namespace sava::types

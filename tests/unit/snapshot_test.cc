@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "engine/cut_options.h"
 #include "engine_fixture.h"
 #include "storage/rdb_reader.h"
 #include "storage/snapshot_file.h"
@@ -85,7 +86,7 @@ class Collector final : public storage::RdbSink {
     return Add(key, DigestOf(*value));
   }
   base::Status Function(std::string_view) override { return {}; }
-  base::Status Dictionary() override { return {}; }
+  base::Status AuxData(const types::TypeInfo&) override { return {}; }
   base::Status ForeignAux(std::string_view) override { return {}; }
   base::Status ForeignValue(const snapshot::CutKey&, std::string_view) override { return {}; }
 
@@ -194,7 +195,8 @@ Dataset Begin(TestEngine& test, bool abort_on_flush) {
   Dataset expected;
   test.engine.Exclusively(test.engine.house_lane(), [&] {
     expected = ReadAll(test.engine.keyspace());
-    test.engine.BeginSnapshot(abort_on_flush);
+    test.engine.snapshot().Begin(
+        CutOptions(test.settings, test.clock.WallMillis(), abort_on_flush));
   });
   return expected;
 }
@@ -208,7 +210,7 @@ std::string Write(TestEngine& test, bool* whole, bool exclusive = false, bool sl
       },
       {});
   writer.Begin({});
-  if (test.engine.snapshot().refers()) writer.Dictionary();
+  if (test.engine.snapshot().refers()) writer.AuxData();
   *whole = test.engine.snapshot().Walk(writer, exclusive);
   writer.End();
   return file;
@@ -275,7 +277,7 @@ TEST(Snapshot, WithTheGateClosed) {
   Fill(test, random);
   test.engine.Exclusively(test.engine.house_lane(), [&] {
     const Dataset expected = ReadAll(test.engine.keyspace());
-    test.engine.BeginSnapshot(true);
+    test.engine.snapshot().Begin(CutOptions(test.settings, test.clock.WallMillis(), true));
     bool whole = false;
     ExpectSame(Parse(Write(test, &whole, true)), expected);
     EXPECT_TRUE(whole);
@@ -333,7 +335,7 @@ TEST(Snapshot, WritersWaitWhenTooMuchWaitsForTheWalkerAndGiveUpAtLast) {
   // As long as the walker has patience so have they, after that the snapshot is given up.
   test.clock.AdvanceMillis(snapshot::Snapshot::kPatienceMs + 1);
   test.engine.ResumeWaiting(client.lane);
-  client.lane.resumed.clear();
+  client.lane.waits.TakeResumed();
   EXPECT_EQ(client.Run({"SET", "large:" + std::to_string(written), "new"}), "+OK\r\n");
   bool whole = true;
   Write(test, &whole);

@@ -85,6 +85,9 @@ void RenameKey(Context& context, bool only_if_free) {
 void Rename(Context& context) { RenameKey(context, false); }
 void Renamenx(Context& context) { RenameKey(context, true); }
 
+constexpr size_t kCopySamples = 5;
+constexpr int64_t kLargeCopy = 1 << 20;
+
 void Copy(Context& context) {
   const std::string_view from = context.arg(1);
   const std::string_view to = context.arg(2);
@@ -100,9 +103,15 @@ void Copy(Context& context) {
     }
   }
   if (db == context.db() && from == to) return context.Error(errors::kSameObject);
-  if (!context.Find(from, Access::kRead) || !context.CopyKey(from, db, to, replace)) {
-    return context.reply().Int(0);
+  const Value value = context.Find(from, Access::kRead);
+  if (!value || (!replace && context.FindIn(db, to, Access::kPeek))) return context.reply().Int(0);
+  // A large value is not begun to be copied when there is no room for it; strings are shared.
+  const int64_t bytes =
+      value.kind == Value::Kind::kObject ? context.MemoryOf(from, kCopySamples) : 0;
+  if (bytes > kLargeCopy && !context.RoomFor(static_cast<uint64_t>(bytes))) {
+    return context.Error(errors::kNoMemory);
   }
+  if (!context.CopyKey(from, db, to, replace)) return context.reply().Int(0);
   context.NotifyIn(db, kNotifyGeneric, "copy_to", to);
   context.Changed();
   context.reply().Int(1);
@@ -186,6 +195,7 @@ constexpr CommandSpec kRows[] = {
      .handler = Touch,
      .arity = -2,
      .flags = kReadonly | kFast,
+     .traits = kAlwaysTouches,
      .acl = kAclKeyspace,
      .keys = {kLookedAt},
      .group = "generic",

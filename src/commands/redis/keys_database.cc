@@ -66,6 +66,7 @@ constexpr CommandSpec kRows[] = {
      .handler = Select,
      .arity = 2,
      .flags = kLoading | kStale | kFast,
+     .traits = kSelectsDatabase,
      .acl = kAclConnection,
      .group = "connection",
      .since = "1.0.0",

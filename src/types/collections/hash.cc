@@ -6,11 +6,15 @@
 
 #include "base/varint.h"
 #include "types/collections/shared_texts.h"
+#include "types/value/digest_sink.h"
 #include "types/value/save.h"
 
 namespace sava::types {
 
 namespace {
+
+// Of every Redis: fields and values, all strings.
+constexpr uint8_t kRdbStockHash = 4;
 
 constexpr uint8_t kWide = 0xe0;  // the first byte of a head of two bytes, and up
 constexpr size_t kNarrowField = 7;
@@ -355,6 +359,32 @@ void Hash::Digest(const std::function<void(std::string_view)>& add) const {
   });
   std::sort(pairs.begin(), pairs.end());
   for (const std::string& pair : pairs) add(pair);
+}
+
+void Hash::DigestAsRedis(DigestSink& out) const {
+  ForEach(kNever, [&out](std::string_view field, std::string_view value) {
+    out.UnorderedPair(field, value);
+  });
+}
+
+bool Hash::IsPartExpired(std::string_view part, int64_t now) const {
+  return ExpiryOf(part) != kNoExpiry && !Find(part, now, nullptr);
+}
+
+StockForm Hash::stock_form(int64_t now) const {
+  bool empty = true;
+  ForEach(now, [&empty](std::string_view, std::string_view) { empty = false; });
+  return {"hashes without times", kRdbStockHash, empty};
+}
+
+void Hash::SaveStockForm(Writer& out, int64_t now) const {
+  uint64_t fields = 0;
+  ForEach(now, [&fields](std::string_view, std::string_view) { ++fields; });
+  out.Length(fields);
+  ForEach(now, [&out](std::string_view field, std::string_view value) {
+    out.String(field);
+    out.String(value);
+  });
 }
 
 }  // namespace sava::types

@@ -68,6 +68,8 @@ class Hash final : public Object {
   void SetExpiry(std::string_view field, int64_t at);
   int64_t next_deadline() const override { return has_expiries() ? expiries()->earliest() : -1; }
   bool RemoveExpired(int64_t now, size_t budget, std::vector<std::string>* names) override;
+  bool IsPartExpired(std::string_view part, int64_t now) const override;
+  bool RemovePart(std::string_view part) override { return Remove(part); }
   uint8_t deadline_tag() const override { return block_->detail; }
   void set_deadline_tag(uint8_t tag) override { block_->detail = tag; }
 
@@ -104,6 +106,9 @@ class Hash final : public Object {
   uint8_t rdb_type() const override;
   void Save(Writer& out) const override;
   void Digest(const std::function<void(std::string_view)>& add) const override;
+  void DigestAsRedis(DigestSink& out) const override;
+  StockForm stock_form(int64_t now) const override;
+  void SaveStockForm(Writer& out, int64_t now) const override;
   bool Rebuild(std::string_view key, const CommandSink& emit) const override;
   void Prefetch(std::string_view element, int step) const override {
     if (form() == Form::kTable) table().Prefetch(element, step);

@@ -28,10 +28,24 @@ constexpr size_t kMostListpackFields = 512;
 }  // namespace
 
 const TypeInfo& Hash::Type() {
+  static constexpr SharedStore kSharedStores[] = {
+      {"field-names", [] { return SharedTexts::FieldNames().size(); },
+       [] { return SharedTexts::FieldNames().memory(); }},
+      {"field-values", [] { return SharedTexts::FieldValues().size(); },
+       [] { return SharedTexts::FieldValues().memory(); }}};
   static constexpr uint8_t kRdbTypes[] = {kRdbHash,     kRdbZipmap,       kRdbZiplist,
                                           kRdbListpack, kRdbTimedEarly,   kRdbTimedListpackEarly,
                                           kRdbTimed,    kRdbTimedListpack};
-  static const TypeInfo info{"hash", kRdbTypes, std::size(kRdbTypes), Load};
+  static const TypeInfo info{
+      .name = "hash",
+      .rdb_types = kRdbTypes,
+      .rdb_type_count = std::size(kRdbTypes),
+      .load = Load,
+      // A hash that gets its first time later is still read by everybody who knows its type.
+      .rdb_version = [] { return FieldExpiries::Any() ? kRdbNewestVersion : kRdbVersion; },
+      .part_effect = {.command = "HDEL", .event = "hexpired", .event_class = 'h'},
+      .shared_stores = kSharedStores,
+      .digest_number = 4};
   return info;
 }
 

@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "types/value/digest_sink.h"
+
 namespace sava::types {
 
 namespace {
@@ -564,6 +566,10 @@ void List::Digest(const std::function<void(std::string_view)>& add) const {
     PackedItem::Scratch scratch;
     add(item.Text(scratch));
   });
+}
+
+void List::DigestAsRedis(DigestSink& out) const {
+  Digest([&out](std::string_view element) { out.Ordered(element); });
 }
 
 std::string List::Check() const {

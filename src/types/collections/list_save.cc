@@ -27,7 +27,11 @@ constexpr size_t kMostCompressed = size_t{1} << 20;
 }  // namespace
 
 const TypeInfo& List::Type() {
-  static const TypeInfo kInfo{"list", kRdbTypes, std::size(kRdbTypes), &List::Load};
+  static const TypeInfo kInfo{.name = "list",
+                              .rdb_types = kRdbTypes,
+                              .rdb_type_count = std::size(kRdbTypes),
+                              .load = &List::Load,
+                              .digest_number = 1};
   return kInfo;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/varint.h"
 #include "types/collections/packed_forms.h"
+#include "types/value/digest_sink.h"
 #include "types/value/save.h"
 
 namespace sava::types {
@@ -316,7 +317,11 @@ uint64_t Set::Scan(uint64_t cursor, size_t count,
 
 const TypeInfo& Set::Type() {
   static constexpr uint8_t kRdbTypes[] = {kRdbSet, kRdbSetIntset, kRdbSetListpack};
-  static const TypeInfo info{"set", kRdbTypes, std::size(kRdbTypes), Load};
+  static const TypeInfo info{.name = "set",
+                             .rdb_types = kRdbTypes,
+                             .rdb_type_count = std::size(kRdbTypes),
+                             .load = Load,
+                             .digest_number = 2};
   return info;
 }
 
@@ -366,6 +371,10 @@ void Set::Digest(const std::function<void(std::string_view)>& add) const {
   ForEach([&](std::string_view member) { members.emplace_back(member); });
   std::sort(members.begin(), members.end());
   for (const std::string& member : members) add(member);
+}
+
+void Set::DigestAsRedis(DigestSink& out) const {
+  ForEach([&out](std::string_view member) { out.Unordered(member); });
 }
 
 void Set::BeginCut(const PieceSink& sink, bool /*refer*/) {

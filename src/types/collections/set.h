@@ -84,6 +84,7 @@ class Set final : public Object {
   uint8_t rdb_type() const override;
   void Save(Writer& out) const override;
   void Digest(const std::function<void(std::string_view)>& add) const override;
+  void DigestAsRedis(DigestSink& out) const override;
   bool Rebuild(std::string_view key, const CommandSink& emit) const override;
   void Prefetch(std::string_view element, int step) const override {
     if (form() == Form::kTable) table().Prefetch(element, step);

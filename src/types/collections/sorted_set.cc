@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+
+#include "types/value/digest_sink.h"
 
 namespace sava::types {
 
@@ -267,6 +270,14 @@ void SortedSet::Digest(const std::function<void(std::string_view)>& add) const {
   for (Iterator it = At(0); it; it.Next()) {
     add(it.member());
     add(ScoreText(it.score()));
+  }
+}
+
+void SortedSet::DigestAsRedis(DigestSink& out) const {
+  for (Iterator it = At(0); it; it.Next()) {
+    char score[64];
+    const int size = snprintf(score, sizeof score, "%.17g", it.score());
+    out.UnorderedPair(it.member(), {score, static_cast<size_t>(size)});
   }
 }
 

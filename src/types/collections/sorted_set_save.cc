@@ -68,7 +68,11 @@ struct PairTaker {
 }  // namespace
 
 const TypeInfo& SortedSet::Type() {
-  static const TypeInfo kInfo{"zset", kZsetRdbTypes, std::size(kZsetRdbTypes), &SortedSet::Load};
+  static const TypeInfo kInfo{.name = "zset",
+                              .rdb_types = kZsetRdbTypes,
+                              .rdb_type_count = std::size(kZsetRdbTypes),
+                              .load = &SortedSet::Load,
+                              .digest_number = 3};
   return kInfo;
 }
 

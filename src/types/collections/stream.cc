@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "types/collections/stream_cut.h"
+#include "types/value/digest_sink.h"
 
 namespace sava::types {
 
@@ -315,6 +316,19 @@ std::unique_ptr<Object> Stream::Copy() const {
     });
   }
   return copy;
+}
+
+void Stream::DigestAsRedis(DigestSink& out) const {
+  Range(kLeastStreamId, kGreatestStreamId, [&out](const StreamEntry& entry) {
+    std::string id = entry.id.Text();
+    id[id.find('-')] = '.';
+    out.Ordered(id);
+    entry.ForEachField([&out](std::string_view field, std::string_view value) {
+      out.Ordered(field);
+      out.Ordered(value);
+    });
+    return true;
+  });
 }
 
 void Stream::Digest(const std::function<void(std::string_view)>& add) const {

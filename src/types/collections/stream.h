@@ -105,6 +105,7 @@ class Stream final : public Object {
   uint8_t rdb_type() const override;
   void Save(Writer& out) const override;
   void Digest(const std::function<void(std::string_view)>& add) const override;
+  void DigestAsRedis(DigestSink& out) const override;
   bool Rebuild(std::string_view key, const CommandSink& emit) const override;
   bool large() const override;
   void BeginCut(const PieceSink& sink, bool refer) override;

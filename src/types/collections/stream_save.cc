@@ -141,7 +141,11 @@ class TailMaker {
 }  // namespace
 
 const TypeInfo& Stream::Type() {
-  static const TypeInfo kInfo{"stream", kStreamRdbTypes, std::size(kStreamRdbTypes), &Stream::Load};
+  static const TypeInfo kInfo{.name = "stream",
+                              .rdb_types = kStreamRdbTypes,
+                              .rdb_type_count = std::size(kStreamRdbTypes),
+                              .load = &Stream::Load,
+                              .digest_number = 6};
   return kInfo;
 }
 

@@ -80,6 +80,8 @@ class Afc final : public Object {
   uint8_t rdb_type() const override;
   void Save(Writer& out) const override;
   void Digest(const std::function<void(std::string_view)>& add) const override;
+  StockForm stock_form(int64_t now) const override;
+  void SaveStockForm(Writer& out, int64_t now) const override;
   bool large() const override {
     return list_.indexed() || (windowed() && extra_->previous.indexed());
   }

@@ -6,6 +6,7 @@
 
 #include "base/varint.h"
 #include "types/counters/afc.h"
+#include "types/counters/member_dictionary.h"
 #include "types/value/save.h"
 
 namespace sava::types {
@@ -13,15 +14,73 @@ namespace sava::types {
 namespace {
 
 constexpr uint8_t kRdbTypes[] = {kRdbModule};
+constexpr uint8_t kRdbStockSortedSet = 5;
 
 // Longest half-life and window that are taken: a hundred years.
 constexpr uint64_t kMaxPeriodMs = uint64_t{100} * 366 * 86400 * 1000;
 
+// The members that counters name by their ids.
+class SharedMembers final : public AuxData {
+ public:
+  std::string_view name() const override { return "the member dictionary of association counters"; }
+  bool empty() const override { return MemberDictionary::Shared().size() == 0; }
+  void Pin() override { MemberDictionary::Shared().Pin(); }
+  void Unpin() override { MemberDictionary::Shared().Unpin(); }
+
+  std::unique_ptr<Saving> Save() const override { return std::make_unique<SavingMembers>(); }
+  std::shared_ptr<const LoadedAux> Load(Reader& in) const override {
+    auto loaded = std::make_shared<SavedDictionary>();
+    if (!loaded->Load(in)) return nullptr;
+    return loaded;
+  }
+
+ private:
+  class SavingMembers final : public Saving {
+   public:
+    void SaveNew(Writer& out) override { MemberDictionary::Shared().SaveNew(out, &saved_); }
+    void End(Writer& out) override { MemberDictionary::SaveEnd(out); }
+
+   private:
+    MemberDictionary::SavedIds saved_;
+  };
+};
+
+AuxData* Shared() {
+  static SharedMembers members;
+  return &members;
+}
+
+const SavedDictionary* DictionaryOf(const Reader& in) {
+  if (in.aux() == nullptr) return nullptr;
+  return static_cast<const SavedDictionary*>(in.aux()->Find(Afc::Type().module_id));
+}
+
 }  // namespace
 
 const TypeInfo& Afc::Type() {
-  static const TypeInfo kInfo{"afc", kRdbTypes, 1, &Afc::Load, ModuleId("sava-afc1", 1)};
+  static const TypeInfo kInfo{.name = "afc",
+                              .rdb_types = kRdbTypes,
+                              .rdb_type_count = 1,
+                              .load = &Afc::Load,
+                              .module_id = ModuleId("sava-afc1", 1),
+                              .aux = &Shared};
   return kInfo;
+}
+
+StockForm Afc::stock_form(int64_t now) const {
+  uint64_t members = 0;
+  Top(1, now, [&members](std::string_view, uint64_t) { ++members; });
+  return {"sorted sets", kRdbStockSortedSet, members == 0};
+}
+
+void Afc::SaveStockForm(Writer& out, int64_t now) const {
+  uint64_t members = 0;
+  Top(SIZE_MAX, now, [&members](std::string_view, uint64_t) { ++members; });
+  out.Length(members);
+  Top(SIZE_MAX, now, [&out](std::string_view member, uint64_t count) {
+    out.String(member);
+    out.Double(static_cast<double>(count));
+  });
 }
 
 uint8_t Afc::rdb_type() const { return kRdbModule; }
@@ -73,8 +132,8 @@ void Afc::Save(Writer& out) const {
 
 std::unique_ptr<Object> Afc::Load(uint8_t /*rdb_type*/, Reader& in) {
   auto afc = std::make_unique<Afc>();
-  if (!afc->LoadOptions(in) || !afc->list_.Load(in, in.dictionary())) return nullptr;
-  if (afc->windowed() && !afc->extra_->previous.Load(in, in.dictionary())) return nullptr;
+  if (!afc->LoadOptions(in) || !afc->list_.Load(in, DictionaryOf(in))) return nullptr;
+  if (afc->windowed() && !afc->extra_->previous.Load(in, DictionaryOf(in))) return nullptr;
   in.ModuleEnd();
   if (!in.ok()) return nullptr;
   const uint64_t bound = afc->maxlen() == 0 ? UINT64_MAX : afc->maxlen();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "base/rng.h"
 #include "types/value/save.h"
 
@@ -197,7 +198,7 @@ struct alignas(64) MemberDictionary::Shard {
     if (live == 0) {
       GiveBack();
     } else if (slots.size() > 64 && live * 4 < slots.size()) {
-      Resize(live * 2);
+      base::IfMemory([this] { Resize(live * 2); });  // else it stays as it is
     }
   }
 

@@ -22,6 +22,7 @@
 
 #include "base/prefetch.h"
 #include "types/counters/member.h"
+#include "types/value/aux_data.h"
 
 namespace sava::types {
 
@@ -95,12 +96,10 @@ class MemberDictionary {
 
 // The dictionary of a file being loaded: which id of ours each saved id is. Holds a reference to
 // each until it is destroyed.
-class SavedDictionary {
+class SavedDictionary final : public LoadedAux {
  public:
   SavedDictionary() = default;
-  ~SavedDictionary();
-  SavedDictionary(const SavedDictionary&) = delete;
-  SavedDictionary& operator=(const SavedDictionary&) = delete;
+  ~SavedDictionary() override;
 
   // What SaveNew and SaveEnd wrote; false when it is damaged.
   bool Load(Reader& in);

@@ -17,11 +17,34 @@
 
 namespace sava::types {
 
+class AuxData;
+class DigestSink;
 class Writer;
 class Reader;
 class Object;
 
-// One per type, static.
+// How it is told that a value has lost parts whose time had come.
+struct PartEffect {
+  std::string_view command;  // with the key and the parts: removes them
+  std::string_view event;
+  char event_class = '\0';  // a letter of notify-keyspace-events
+};
+
+// A store of the process that values of a type share, for MEMORY STATS.
+struct SharedStore {
+  std::string_view name;
+  size_t (*count)();
+  size_t (*bytes)();
+};
+
+// What a value of a native type becomes for a stock Redis.
+struct StockForm {
+  std::string_view name;  // plural, for people; empty: there is none
+  uint8_t rdb_type = 0;
+  bool empty = false;  // nothing would be in it, and Redis has no such value
+};
+
+// One per type, static. What stands below module_id only some types have.
 struct TypeInfo {
   std::string_view name;  // what TYPE answers
   // The RDB value types this type can read; the first is the one it writes. A native type has only
@@ -31,6 +54,14 @@ struct TypeInfo {
   // Reads a value of one of its RDB types; nullptr when the bytes are not a valid value.
   std::unique_ptr<Object> (*load)(uint8_t rdb_type, Reader& in);
   uint64_t module_id = 0;
+  // What its values share in files; nullptr: nothing.
+  AuxData* (*aux)() = nullptr;
+  // The RDB version that a reader has to know for the values there are now; nullptr: any.
+  uint16_t (*rdb_version)() = nullptr;
+  PartEffect part_effect{};
+  std::span<const SharedStore> shared_stores{};
+  // The number of the type in Redis, with which DEBUG DIGEST begins; 5: a module's, and its name.
+  uint8_t digest_number = 5;
 };
 
 class Object {
@@ -54,6 +85,18 @@ class Object {
   virtual void Save(Writer& out) const = 0;
   // Calls `add` for every element in a canonical form: equal values give equal calls.
   virtual void Digest(const std::function<void(std::string_view)>& add) const = 0;
+  // The same for DEBUG DIGEST; a type that Redis has gives what Redis would.
+  virtual void DigestAsRedis(DigestSink& out) const;
+
+  // What it can be saved as for a stock Redis 7.0, which would refuse what Save writes: as it is at
+  // `now`. SaveStockForm writes what follows the key then.
+  virtual StockForm stock_form(int64_t now) const {
+    static_cast<void>(now);
+    return {};
+  }
+  virtual void SaveStockForm(Writer& out, int64_t now) const {
+    static_cast<void>(out), static_cast<void>(now);
+  }
 
   // Emits commands that make the value anew at `key`; false, and nothing was emitted, when there
   // are none, so that only RESTORE does. Only for types that Redis has.
@@ -70,6 +113,15 @@ class Object {
   // names. True when there may be more.
   virtual bool RemoveExpired(int64_t now, size_t budget, std::vector<std::string>* names) {
     static_cast<void>(now), static_cast<void>(budget), static_cast<void>(names);
+    return false;
+  }
+  // Whether it has such a part and its time has come; and its removal.
+  virtual bool IsPartExpired(std::string_view part, int64_t now) const {
+    static_cast<void>(part), static_cast<void>(now);
+    return false;
+  }
+  virtual bool RemovePart(std::string_view part) {
+    static_cast<void>(part);
     return false;
   }
   // Which of the keyspace's notes to visit it is the valid one: 1 … 7, changed with every note.

@@ -49,7 +49,7 @@ uint64_t ModuleId(std::string_view name, unsigned version);
 // The nine characters of an id.
 std::string ModuleName(uint64_t id);
 
-class SavedDictionary;
+class FileAux;
 
 class Writer {
  public:
@@ -67,7 +67,7 @@ class Writer {
   uint64_t written() const { return handed_on_ + out_->size() - start_; }
   void Flush();
 
-  // Whether values may refer to the member dictionary, which the file then holds once.
+  // Whether values may refer to what their type shares, which the file then holds once (AuxData).
   bool refers() const { return refers_; }
   void set_refers(bool refers) { refers_ = refers; }
 
@@ -127,9 +127,9 @@ class Reader {
   size_t failed_at() const { return failed_at_; }
   size_t remaining() const { return rest_.size(); }
 
-  // The file's member dictionary, when it has one.
-  const SavedDictionary* dictionary() const { return dictionary_; }
-  void set_dictionary(const SavedDictionary* dictionary) { dictionary_ = dictionary; }
+  // What values of the file may refer to; nullptr: nothing.
+  const FileAux* aux() const { return aux_; }
+  void set_aux(const FileAux* aux) { aux_ = aux; }
 
   // What collections are measured by when their form is chosen.
   const CollectionLimits& limits() const { return *limits_; }
@@ -171,7 +171,7 @@ class Reader {
   size_t size_;  // of all bytes
   size_t failed_at_ = 0;
   std::string_view failed_check_;
-  const SavedDictionary* dictionary_ = nullptr;
+  const FileAux* aux_ = nullptr;
   const CollectionLimits* limits_ = &kDefaultCollectionLimits;
   bool ok_ = true;
 };

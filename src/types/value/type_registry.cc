@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "types/collections/hash.h"
 #include "types/collections/list.h"
 #include "types/collections/set.h"
@@ -14,6 +16,7 @@
 #include "types/sketches/count_min.h"
 #include "types/sketches/simhash.h"
 #include "types/sketches/top_k.h"
+#include "types/value/aux_data.h"
 #include "types/value/save.h"
 
 namespace sava::types {
@@ -25,6 +28,7 @@ base::Status TypeRegistry::Add(const TypeInfo& info) {
           fmt::format("types {} and {} have the same module id", other->name, info.name)};
     }
     modules_.push_back(&info);
+    AddHooks(info);
     return {};
   }
   for (size_t i = 0; i < info.rdb_type_count; ++i) {
@@ -38,7 +42,34 @@ base::Status TypeRegistry::Add(const TypeInfo& info) {
     }
   }
   for (size_t i = 0; i < info.rdb_type_count; ++i) types_[info.rdb_types[i]] = &info;
+  AddHooks(info);
   return {};
+}
+
+void TypeRegistry::AddHooks(const TypeInfo& info) {
+  if (std::ranges::find(all_, &info) != all_.end()) return;
+  all_.push_back(&info);
+  if (info.aux != nullptr) with_aux_.push_back(&info);
+  if (info.rdb_version != nullptr) rdb_versions_.push_back(info.rdb_version);
+  shared_stores_.insert(shared_stores_.end(), info.shared_stores.begin(), info.shared_stores.end());
+}
+
+void TypeRegistry::PinAux() const {
+  for (const TypeInfo* type : with_aux_) type->aux()->Pin();
+}
+
+void TypeRegistry::UnpinAux() const {
+  for (const TypeInfo* type : with_aux_) type->aux()->Unpin();
+}
+
+bool TypeRegistry::has_aux() const {
+  return std::ranges::any_of(with_aux_, [](const TypeInfo* type) { return !type->aux()->empty(); });
+}
+
+uint16_t TypeRegistry::rdb_version() const {
+  uint16_t version = kRdbVersion;
+  for (const auto needed : rdb_versions_) version = std::max(version, needed());
+  return version;
 }
 
 const TypeInfo* TypeRegistry::FindModule(uint64_t id) const {

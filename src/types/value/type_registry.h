@@ -1,4 +1,5 @@
-// TypeRegistry: which type reads a value of which RDB type. Filled at start; after that it is only
+// TypeRegistry: which type reads a value of which RDB type, and what types do beyond that, so that
+// nobody else need know one by name. Filled at start; after that it is only
 // read, by all threads. Strings (RDB type 0) need no entry: whoever reads
 // values knows them.
 #pragma once
@@ -6,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -27,9 +29,24 @@ class TypeRegistry {
   // that type or the bytes are no such value.
   std::unique_ptr<Object> Load(uint8_t rdb_type, Reader& in) const;
 
+  // The types whose values share something in files.
+  std::span<const TypeInfo* const> with_aux() const { return with_aux_; }
+  void PinAux() const;
+  void UnpinAux() const;
+  bool has_aux() const;  // there is some now
+  // The RDB version that a reader has to know for the values there are now.
+  uint16_t rdb_version() const;
+  std::span<const SharedStore> shared_stores() const { return shared_stores_; }
+
  private:
+  void AddHooks(const TypeInfo& info);
+
   std::array<const TypeInfo*, 256> types_{};
+  std::vector<const TypeInfo*> all_;
   std::vector<const TypeInfo*> modules_;
+  std::vector<const TypeInfo*> with_aux_;
+  std::vector<uint16_t (*)()> rdb_versions_;
+  std::vector<SharedStore> shared_stores_;
 };
 
 // The types of this folder.

@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -85,11 +87,21 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
 
 using WaiterPtr = std::shared_ptr<Waiter>;
 
+// A key that was changed while somebody waits for it.
+struct ReadyKey {
+  int db;
+  size_t stripe;
+  std::string key;
+};
+
 // Who waits for one key, in order of arrival.
 struct WaitLine {
   std::deque<WaiterPtr> waiters;
   size_t on_deletion = 0;  // of them, those that want to know when the key is gone
-  bool ready = false;      // stands in the list of the lane that changed it
+  bool ready = false;      // is to be served by the lane that changed it
+  // The line's place in that lane's list, one node, here when it is not there: a change of the key
+  // takes no memory.
+  std::list<ReadyKey> place;
 
   // The first that came after `order`.
   size_t After(uint64_t order) const;
@@ -148,19 +160,11 @@ class WaitLines {
   std::atomic<int64_t> on_deletion_{0};
 };
 
-// A key that was changed while somebody waits for it.
-struct ReadyKey {
-  int db;
-  size_t stripe;
-  std::string key;
-};
-
 // A waiter to be tried with all its locks; then the line it stands in goes on behind it.
 struct Retry {
   WaiterPtr waiter;
-  ReadyKey key = {};
-  bool in_line = false;  // it was its turn at `key`
-  bool by_time = false;  // its wake_at_ms came
+  std::optional<Waiter::Key> key = {};  // of the waiter: it was its turn there
+  bool by_time = false;                 // its wake_at_ms came
 };
 
 }  // namespace sava::engine

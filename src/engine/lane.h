@@ -1,0 +1,111 @@
+// Lane: what one thread has for itself; each event loop has one, and so has the thread that saves
+// and loads. Nobody else touches it, but for its counters and its mailbox, or with the gate closed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "commands/registry.h"
+#include "engine/client.h"
+#include "engine/effects.h"
+#include "engine/limiter.h"
+#include "engine/locks.h"
+#include "engine/mailbox.h"
+#include "engine/stats.h"
+#include "engine/wait_queue.h"
+#include "keyspace/keyspace.h"
+
+namespace sava::engine {
+
+class Engine;
+
+// One command of a batch.
+struct Request {
+  enum class Outcome : uint8_t {
+    kDone,     // the reply stands in the client's output
+    kRefused,  // not run because the client waits or goes away: its input stays where it is
+  };
+  bool prepared = false;  // else there was no memory for it
+  Client* client = nullptr;
+  commands::Args args;
+  const commands::Command* command = nullptr;  // found by Prepare
+  uint32_t first_hash = 0;                     // its keys' hashes in the batch's list
+  uint32_t key_count = 0;
+  Outcome outcome = Outcome::kDone;
+};
+
+// The batch that runs.
+struct BatchState {
+  std::vector<uint64_t> hashes;                     // of all its keys, see Request
+  std::vector<int> key_indexes;                     // scratch
+  std::vector<uint64_t> key_hashes;                 // of the commands added last (Runner::AddKeys)
+  std::string_view last_name;                       // of the last command looked up
+  const commands::Command* last_command = nullptr;  // and the command
+  EffectGroup effects;                              // of the outermost invocation that runs
+  bool journal_full = false;     // writers are to wait until the log has caught up
+  bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)
+  std::vector<Client*> unwatch;  // whose watches end as soon as this lane is inside the gate again
+  bool awaits_save = false;      // the command under way is answered when a snapshot is saved
+};
+
+// What a lane knows of memory, and has to do for it.
+struct LaneMemory {
+  // A key that may be evicted; the worst stands last. See eviction.cc.
+  struct Candidate {
+    int db;
+    uint64_t score;
+    uint64_t hash;
+    std::string key;
+  };
+  static constexpr size_t kCandidates = 16;
+
+  Counter buffer_bytes;                      // of its clients' input and output
+  std::vector<keyspace::Displaced> garbage;  // to be released when no lock is held
+  bool limited = false;                      // maxmemory holds for this batch
+  bool over = false;                         // eviction could not make room for it
+  int64_t room = 0;  // below maxmemory, when it was looked at, less what was added since
+  std::vector<Candidate> candidates;
+  // Bytes of its clients' input and output, noted once a second. Read with the gate closed.
+  RecentMax recent_input;
+  RecentMax recent_output;
+};
+
+// Work that is done now and then.
+struct LaneUpkeep {
+  size_t stripe = 0;  // to be visited next
+  // Buckets of the limiter whose keys are to be written, and when that was last done.
+  std::vector<std::shared_ptr<RateBucket>> rate_dirty;
+  int64_t rate_written_ms = 0;
+};
+
+struct Lane {
+  Lane(Engine* engine, size_t lane_index, size_t command_count);
+  ~Lane();
+
+  // This thread holds the gate closed.
+  bool exclusive() const { return locks.exclusive(); }
+
+  Engine* const engine;
+  const size_t index;
+  Locks locks;
+  LaneStats stats;
+  Mailbox mailbox;
+  base::Rng rng;
+  std::unordered_map<uint64_t, Client*> clients;  // connected here
+  std::vector<Client*> to_flush;                  // got output outside their own turn
+  base::Budget round;                             // of the round
+  int64_t now_ms = 0;                             // at the beginning of the batch
+  uint32_t lru_clock = 0;
+  BatchState batch;
+  WaitQueue waits;
+  LaneMemory memory;
+  LaneUpkeep upkeep;
+};
+
+}  // namespace sava::engine

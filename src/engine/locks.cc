@@ -1,0 +1,126 @@
+#include "engine/locks.h"
+
+namespace sava::engine {
+
+namespace {
+
+// A stripe held longer than this by another thread: the connection waits, the loop goes on.
+constexpr int64_t kPatienceMicros = 50;
+
+}  // namespace
+
+void Locks::BeginRound() {
+  keyspace_.gate().Enter(lane_);
+  inside_ = in_round_ = true;
+}
+
+bool Locks::TryBeginRound() {
+  gives_way_ = true;
+  if (!keyspace_.gate().TryEnter(lane_)) return false;
+  inside_ = in_round_ = true;
+  return true;
+}
+
+void Locks::EndRound() {
+  inside_ = in_round_ = false;
+  keyspace_.gate().Leave(lane_);
+  keyspace_.gate().epoch().Collect();
+}
+
+bool Locks::BeginBatch() {
+  if (exclusive_) return false;  // inside already, and alone
+  if (!inside_) {
+    keyspace_.gate().Enter(lane_);
+    inside_ = true;
+    return false;
+  }
+  if (gives_way() || !keyspace_.gate().wanted()) return false;
+  StepAside();
+  return true;
+}
+
+void Locks::EndBatch() {
+  ReleaseHeld();
+  if (in_round_ || exclusive_) return;
+  inside_ = false;
+  keyspace_.gate().Leave(lane_);
+  keyspace_.gate().epoch().Collect();
+}
+
+void Locks::StepAside() {
+  ReleaseHeld();
+  keyspace_.gate().Leave(lane_);
+  keyspace_.gate().Enter(lane_);
+  timer_.Restart();
+}
+
+void Locks::CloseGate() {
+  ReleaseHeld();
+  if (inside_) keyspace_.gate().Leave(lane_);
+  keyspace_.gate().Close();
+  timer_.Restart();
+  exclusive_ = true;
+  SeeAll();  // what it sees may come from any stripe
+}
+
+void Locks::OpenGate() {
+  exclusive_ = false;
+  keyspace_.gate().Open();
+  if (inside_) keyspace_.gate().Enter(lane_);
+}
+
+bool Locks::Hold(size_t stripe) {
+  if (holds(stripe)) return true;
+  ReleaseHeld();
+  if (!TryLock(stripe)) {
+    // It spins: time of this thread's own, and not the command's.
+    const bool locked = keyspace_.stripe(stripe).TryLockFor(kPatienceMicros, &seen_);
+    timer_.Restart();
+    if (!locked) return false;
+  }
+  held_ = static_cast<int>(stripe);
+  return true;
+}
+
+bool Locks::Lock(const LockSet& set) {
+  if (!set.all() && !set.many()) {
+    if (!set.empty()) return Hold(set.first());
+    ReleaseHeld();
+  } else if (NeedsGate(set)) {
+    CloseGate();
+  } else {
+    ReleaseHeld();
+    set.ForEach([this](size_t stripe) { LockPatiently(stripe); });
+  }
+  return true;
+}
+
+void Locks::Unlock(const LockSet& set) {
+  if (exclusive_) {
+    OpenGate();
+  } else if (set.many()) {
+    set.ForEach([this](size_t stripe) { Unlock(stripe); });
+  }
+}
+
+LockSetGuard::LockSetGuard(Locks& locks, const LockSet& set)
+    : locks_(locks), set_(set), nested_(locks.exclusive()) {
+  if (nested_) return;
+  locks.ReleaseHeld();
+  if (Locks::NeedsGate(set)) {
+    locks.CloseGate();
+  } else {
+    set.ForEach([&locks](size_t stripe) { locks.LockPatiently(stripe); });
+  }
+}
+
+LockSetGuard::~LockSetGuard() {
+  if (nested_) return;
+  if (locks_.exclusive()) {
+    locks_.OpenGate();
+  } else {
+    set_.ForEach([this](size_t stripe) { locks_.Unlock(stripe); });
+  }
+}
+
+}  // namespace sava::engine

@@ -1,0 +1,25 @@
+// Origin: who runs a command, described by what the command may do.
+#pragma once
+
+namespace sava::engine {
+
+struct Origin {
+  // It was accepted before: memory, output, pauses, loading and refused writes do not stand in its
+  // way, and it may not fail for want of memory.
+  bool admitted = false;
+  bool logged = true;   // its effects are recorded for the journal
+  bool expires = true;  // keys whose time is over are gone for it
+  bool wakes = true;    // what it changes wakes clients that wait for it
+  bool blocks = true;   // it may wait
+};
+
+inline constexpr Origin kFromClient{};
+// From a client that gets each answer at once (HTTP).
+inline constexpr Origin kFromRequest{.blocks = false};
+// From a log that is loaded: what happened before happens again.
+inline constexpr Origin kFromLog{
+    .admitted = true, .logged = false, .expires = false, .wakes = false, .blocks = false};
+// The server's own work: expiry, eviction, the limiter's keys.
+inline constexpr Origin kFromServer{.admitted = true, .blocks = false};
+
+}  // namespace sava::engine

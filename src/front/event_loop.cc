@@ -334,18 +334,27 @@ void EventLoop::GoOnLater(Connection& connection) {
   going_on_.push_back(&connection);
 }
 
-// Each gets one turn, as far as the round's time goes, but at least the first.
+// Each gets one turn, as far as the round's time goes, but at least the first. The others come
+// first in the next round.
 void EventLoop::GoOn() {
-  std::vector<Connection*> now = std::exchange(going_on_, {});
-  for (size_t i = 0; i < now.size(); ++i) {
-    if (i > 0 && Enough()) {
-      going_on_.insert(going_on_.begin(), now.begin() + static_cast<ptrdiff_t>(i), now.end());
-      return;
+  const std::vector<Connection*> now = std::exchange(going_on_, {});
+  std::vector<Connection*> later;
+  bool any = false;
+  for (Connection* connection : now) {
+    if (connection->closed) continue;
+    if (any && Enough()) {
+      later.push_back(connection);
+      continue;
     }
-    if (now[i]->closed) continue;
-    now[i]->goes_on = false;
-    now[i]->GoOn();
+    any = true;
+    connection->goes_on = false;
+    connection->GoOn();
+    if (!connection->closed && connection->wants_read && connection->transport->Pending()) {
+      GoOnLater(*connection);
+    }
   }
+  std::erase_if(later, [](const Connection* connection) { return connection->closed; });
+  going_on_.insert(going_on_.begin(), later.begin(), later.end());
 }
 
 // ---- rounds ----
@@ -466,7 +475,7 @@ void EventLoop::TakeArrivals() {
   }
   for (Arrival& arrival : arrived) Open(std::move(arrival));
   for (Outgoing& outgoing : to_open) {
-    const int64_t deadline = engine_.clock().WallMillis() + outgoing.timeout_ms;
+    const int64_t deadline = engine_.clock().MonotonicMicros() / 1000 + outgoing.timeout_ms;
     opening_.push_back(
         {std::make_unique<net::Connect>(&loop_, outgoing.to, deadline), std::move(outgoing)});
   }
@@ -474,7 +483,7 @@ void EventLoop::TakeArrivals() {
 
 // Connections that this loop opens: those that stand, and those that failed.
 void EventLoop::CheckOutgoing() {
-  const int64_t now = engine_.clock().WallMillis();
+  const int64_t now = engine_.clock().MonotonicMicros() / 1000;
   const auto first = std::ranges::stable_partition(
       opening_, [now](const Opening& one) { return !one.connect->settled(now); });
   std::vector<Opening> settled(std::move_iterator(first.begin()), std::move_iterator(first.end()));

@@ -141,13 +141,11 @@ bool RespService::ReadInput(RespConnection& connection) {
 }
 
 void RespService::Read(RespConnection& connection) {
+  if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
   if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
-  // This round has its input already; or in the next round what it has sent is run, and it is not
-  // to send faster than that.
-  if ((connection.in_round && !connection.view.empty()) ||
-      (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
-       !connection.input.empty())) {
-    if (connection.transport->Pending()) loop_.GoOnLater(connection);
+  // In the next round what it has sent is run, and it is not to send faster than that.
+  if (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
+      !connection.input.empty()) {
     return;
   }
   if (arena_used_ + connection.read_size > kArena) FinishRound();

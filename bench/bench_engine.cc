@@ -37,11 +37,11 @@ using sava::engine::Request;
 constexpr size_t kBatch = 16;
 
 // Takes records and lets them go: merging is on, writing is not.
-class CountingSink final : public sava::journal::Sink {
+class CountingConsumer final : public sava::journal::Consumer {
  public:
-  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-    last_ = ticket;
-    bytes_ += effects.size() + groups;
+  void Receive(const sava::journal::Record& record) override {
+    last_ = record.ticket();
+    bytes_ += record.bytes().size() + record.size();
   }
 
  private:
@@ -186,8 +186,8 @@ void Measure(const Settings& settings) {
   Engine::Options options;
   options.lanes = 2;
   Engine engine(options, &engine_settings, &table);
-  CountingSink sink;
-  engine.journal().SetSink(&sink);
+  CountingConsumer consumer;
+  engine.journal().Attach(consumer);
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i < 2; ++i) workers.push_back(std::make_unique<Worker>(&engine, i, settings));
   workers[0]->Fill(0, settings.keys);
@@ -215,7 +215,7 @@ void Measure(const Settings& settings) {
   }
   if (settings.json) fmt::print("[{}]\n", rows);
   workers.clear();
-  engine.journal().SetSink(nullptr);
+  engine.journal().Detach(consumer);
 }
 
 }  // namespace

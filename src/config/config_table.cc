@@ -384,6 +384,7 @@ constexpr Setting kRows[] = {
     Text("appendfilename", In<&S::appendfilename>()).With(kImmutable).Checked(CheckAppendFilename),
     Text("appenddirname", In<&S::appenddirname>()).With(kImmutable).Checked(CheckAppendDirname),
     OneOf("appendfsync", kFsyncs, In<&S::appendfsync>()),
+    Bool("aof-ring", In<&S::aof_ring>()),
     Bool("no-appendfsync-on-rewrite", In<&S::no_appendfsync_on_rewrite>()),
     Number("auto-aof-rewrite-percentage", 0, kIntMax, In<&S::auto_aof_rewrite_percentage>()),
     Memory("auto-aof-rewrite-min-size", 0, kLongMax, In<&S::auto_aof_rewrite_min_size>()),

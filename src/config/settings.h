@@ -220,6 +220,7 @@ struct Settings : types::CollectionLimits {
   std::string appendfilename = "appendonly.aof";
   std::string appenddirname = "appendonlydir";
   AppendFsync appendfsync = AppendFsync::kEverysec;
+  bool aof_ring = true;  // `always` syncs by way of one
   bool no_appendfsync_on_rewrite = false;
   int64_t auto_aof_rewrite_percentage = 100;
   uint64_t auto_aof_rewrite_min_size = 64ULL << 20;

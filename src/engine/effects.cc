@@ -1,11 +1,9 @@
 #include "engine/effects.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/glob.h"
-#include "base/text.h"
 #include "base/trim.h"
 #include "engine/engine.h"
 
@@ -13,38 +11,9 @@ namespace sava::engine {
 
 namespace {
 
-constexpr size_t kKeepRecord = 256 * 1024;
 constexpr size_t kKeepNotices = 1024;
 
 }  // namespace
-
-// As the log has it: *N, then $length and bytes of each word.
-void EffectGroup::Add(commands::Args words, int db) {
-  size_t size = 24;
-  for (const std::string_view word : words) size += word.size() + 28;
-  char* const begin = record_.Reserve(size);
-  char* p = begin + 8;
-  const auto number = [&p](char mark, size_t value) {
-    *p++ = mark;
-    p += base::FormatInt(static_cast<int64_t>(value), p);
-    *p++ = '\r';
-    *p++ = '\n';
-  };
-  number('*', words.size());
-  for (const std::string_view word : words) {
-    number('$', word.size());
-    memcpy(p, word.data(), word.size());
-    p += word.size();
-    *p++ = '\r';
-    *p++ = '\n';
-  }
-  const auto database = static_cast<uint32_t>(db);
-  const auto bytes = static_cast<uint32_t>(p - begin - 8);
-  memcpy(begin, &database, 4);
-  memcpy(begin + 4, &bytes, 4);
-  record_.Grow(8 + bytes);
-  ++count_;
-}
 
 void EffectGroup::TellFrom(const Client& publisher, std::string channel, std::string_view text,
                            bool shard) {
@@ -65,8 +34,8 @@ void EffectGroup::CommitAll(Engine& engine, Lane& lane, Client* client) {
     Post(engine, lane, client);
 }
 
-void EffectGroup::Drop() {
-  record_.Clear(kKeepRecord);
+void EffectGroup::Drop(journal::Journal& journal, size_t lane) {
+  journal.Discard(lane);
   count_ = 0;
   changes_ = false;
   notices_.clear();
@@ -74,12 +43,11 @@ void EffectGroup::Drop() {
 
 void EffectGroup::Record(Engine& engine, Lane& lane, Client* client) {
   journal::Journal& journal = engine.journal();
-  const uint64_t ticket = journal.Append(lane.index, count_, record_.view(), lane.locks.seen());
+  const uint64_t ticket = journal.Append(lane.index, lane.locks.seen());
+  count_ = 0;
   lane.locks.set_seen(ticket);
   if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, ticket + 1);
   if (lane.exclusive()) journal.Cut();  // no stripe hands it on
-  record_.Clear(kKeepRecord);
-  count_ = 0;
 }
 
 void EffectGroup::Post(Engine& engine, Lane& lane, Client* client) {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/buffer.h"
 #include "commands/spec.h"
+#include "journal/journal.h"
 
 namespace sava::engine {
 
@@ -25,8 +25,12 @@ struct Message;
 
 class EffectGroup {
  public:
-  // An effect in database `db`, in the words of a command.
-  void Add(commands::Args words, int db);
+  // An effect in database `db`, in the words of a command. The journal encodes it into the buffer
+  // of the lane. REQUIRES: the journal is enabled; no other group of the lane has effects.
+  void Add(journal::Journal& journal, size_t lane, commands::Args words, int db) {
+    journal.Add(lane, words, static_cast<uint32_t>(db));
+    ++count_;
+  }
   // What was done is what a client wanted, not only what time has brought about.
   void NoteChange() { changes_ = true; }
 
@@ -48,7 +52,7 @@ class EffectGroup {
     changes_ = false;
   }
   // Forgets everything.
-  void Drop();
+  void Drop(journal::Journal& journal, size_t lane);
 
  private:
   struct Notice {
@@ -64,8 +68,7 @@ class EffectGroup {
   void Record(Engine& engine, Lane& lane, Client* client);
   void Post(Engine& engine, Lane& lane, Client* client);
 
-  base::Buffer record_;  // the effects, encoded for the journal
-  uint32_t count_ = 0;   // of them
+  size_t count_ = 0;  // of effects, which the journal has
   bool changes_ = false;
   std::vector<Notice> notices_;
 };

@@ -75,7 +75,7 @@ void Invocation::Abandon() {
   try {
     Commit();
   } catch (const std::bad_alloc&) {
-    effects_.Drop();
+    effects_.Drop(engine_.journal(), lane_.index);
   }
 }
 

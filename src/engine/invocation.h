@@ -104,7 +104,8 @@ class Invocation {
   }
   // For the journal, if it wants to know.
   void Propagate(commands::Args words, int db) {
-    if (engine_.journal().enabled() && origin_.logged) effects_.Add(words, db);
+    if (engine_.journal().enabled() && origin_.logged)
+      effects_.Add(engine_.journal(), lane_.index, words, db);
   }
   void Notify(int db, commands::NotifyClass cls, std::string_view event, std::string_view key);
   // The end: the outermost commits what was done. REQUIRES: locks still held.

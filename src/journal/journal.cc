@@ -8,6 +8,7 @@
 
 #include "base/alternate_stack.h"
 #include "base/prefetch.h"
+#include "base/text.h"
 
 namespace sava::journal {
 
@@ -23,7 +24,7 @@ constexpr uint64_t kLookEvery = 64 * 1024;
 constexpr uint64_t kOnItsWay = 1;
 constexpr int kLooks = 32;
 constexpr uint64_t kNone = UINT64_MAX;  // no ticket
-// The sink gets its Pause after so much even when there is more.
+// The consumers get their Pause after that much even when there is more.
 constexpr size_t kRunBytes = 1 << 20;
 // Of the journal's thread, unless it is nudged: after it found records, and after it found none.
 constexpr std::chrono::milliseconds kShortNap{1};
@@ -31,41 +32,47 @@ constexpr std::chrono::milliseconds kLongNap{10};
 constexpr std::chrono::milliseconds kLongestWithoutPause{100};
 }  // namespace
 
-// Written by one thread up to `filled` records, read by the merging thread. Effects stand from the
-// front, headers from the back: who merges goes through the headers, four in a line of memory, and
-// the effects stay in their writer's cache until the sink wants them.
+// Written by one thread up to `filled` effects, read by the merging thread. Their bytes stand from
+// the front, their headers from the back: the thread that merges goes through the headers, four in
+// a line of memory, and the bytes stay in their writer's cache until a consumer wants them.
 struct Journal::Chunk {
-  struct Header {
-    uint64_t ticket;
-    uint32_t size;  // kLong: it stands before the effects, in 8 bytes
-    uint32_t groups;
-  };
-  static constexpr uint32_t kLong = UINT32_MAX;
+  using Header = EffectHeader;
 
   explicit Chunk(size_t room) : bytes(room), data(new Header[room / sizeof(Header)]) {}
   char* effects() { return reinterpret_cast<char*>(data.get()); }
-  Header* header(size_t record) { return data.get() + bytes / sizeof(Header) - 1 - record; }
+  Header* header(size_t effect) { return data.get() + bytes / sizeof(Header) - 1 - effect; }
 
   const size_t bytes;  // a multiple of a header's
   const std::unique_ptr<Header[]> data;
-  size_t used = 0;  // bytes of effects; the writer's
   alignas(64) std::atomic<size_t> filled{0};
   std::atomic<Chunk*> next{nullptr};
 };
 
 struct Journal::Lane {
-  Lane() : write(new Chunk(kChunkBytes)), read(write) {}
+  Lane()
+      : write(new Chunk(kChunkBytes)),
+        open(write),
+        begin(write->effects()),
+        end(begin),
+        first(write->header(0)),
+        next(first),
+        read(write) {}
   ~Lane() {
+    if (open != write) delete open;
     while (read != nullptr) {
-      Chunk* next = read->next.load();
+      Chunk* const follower = read->next.load();
       delete read;
-      read = next;
+      read = follower;
     }
     for (auto& spare : spares) delete spare.load();
   }
 
-  // The writer's: a chunk with room for so much more.
-  Chunk* ChunkFor(size_t size);
+  // The writer's: room for one more effect of the open record.
+  char* Room(size_t size);
+  void Added(size_t size, uint32_t database, Destinations to);
+  void Discard();
+  void MoveOpen(size_t size);
+  Chunk* ChunkFor(size_t room);
   // The merger's: a chunk that was read, for the writer to use again.
   void Recycle(Chunk* chunk);
 
@@ -73,24 +80,65 @@ struct Journal::Lane {
   // The last ticket of this lane, or a later one of another that the merger has told it of; shifted
   // by one. The lowest bit: its record is not there yet.
   alignas(64) std::atomic<uint64_t> clock{0};
-  Chunk* write;                       // the writer's
+  // The writer's. The record that has no ticket yet stands in `open` behind what is filled: that is
+  // `write`, or a chunk that is to follow it. Its bytes are begin to end; its headers first down
+  // to, but for it, next.
+  Chunk* write;
+  Chunk* open;
+  char* begin;
+  char* end;
+  Chunk::Header* first;
+  Chunk::Header* next;
   std::atomic<uint64_t> appended{0};  // bytes, by the writer
   uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
   alignas(64) Chunk* read;            // the merger's
-  size_t record = 0;                  // the merger's, in read
-  size_t ready = 0;                   // so many records of it are known to be there
-  size_t position = 0;                // the merger's, of its effects
+  size_t effect = 0;                  // the merger's, in read
+  size_t ready = 0;                   // that many effects of it are known to be there
+  size_t position = 0;                // the merger's, of their bytes
   std::atomic<uint64_t> consumed{0};  // bytes, by the merger
 };
 
-Journal::Chunk* Journal::Lane::ChunkFor(size_t size) {
-  const size_t room =
-      (size + 2 * sizeof(Chunk::Header) - 1) / sizeof(Chunk::Header) * sizeof(Chunk::Header);
+char* Journal::Lane::Room(size_t size) {
+  // The header takes the place of `next`.
+  if (reinterpret_cast<char*>(next) - end < static_cast<ptrdiff_t>(size)) MoveOpen(size);
+  return end;
+}
+
+void Journal::Lane::Added(size_t size, uint32_t database, Destinations to) {
+  if (next != first) next[1].last = 0;
+  *next-- = {0, size, database, to, 1};
+  end += size;
+}
+
+// A record stands in one chunk: what there is of the open one goes to a chunk that has room for an
+// effect of that size, too.
+void Journal::Lane::MoveOpen(size_t size) {
+  using Header = Chunk::Header;
+  const auto bytes = static_cast<size_t>(end - begin);
+  const auto effects = static_cast<size_t>(first - next);
+  const size_t wanted = bytes + std::max(size, bytes) + (effects + 1) * sizeof(Header);
+  Chunk* const fresh = ChunkFor((wanted + sizeof(Header) - 1) / sizeof(Header) * sizeof(Header));
+  memcpy(fresh->effects(), begin, bytes);
+  Header* const fresh_next = fresh->header(0) - effects;
+  memcpy(fresh_next + 1, next + 1, effects * sizeof(Header));
+  if (open != write) delete open;
+  open = fresh;
+  begin = fresh->effects();
+  end = begin + bytes;
+  first = fresh->header(0);
+  next = fresh_next;
+}
+
+void Journal::Lane::Discard() {
+  end = begin;
+  next = first;
+}
+
+Journal::Chunk* Journal::Lane::ChunkFor(size_t room) {
   if (room > kChunkBytes) return new Chunk(room);
   for (auto& spare : spares) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     Chunk* const chunk = spare.exchange(nullptr, std::memory_order_acquire);
-    chunk->used = 0;
     chunk->filled.store(0, std::memory_order_relaxed);
     chunk->next.store(nullptr, std::memory_order_relaxed);
     return chunk;
@@ -113,49 +161,82 @@ Journal::Journal(size_t lanes) {
   for (size_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<Lane>());
 }
 
-Journal::~Journal() { SetSink(nullptr); }
-
-void Journal::SetSink(Sink* sink) {
-  if (thread_.joinable()) {
-    stopping_.store(true);
-    Nudge();
-    thread_.join();
-    stopping_.store(false);
-  }
-  {
-    const std::lock_guard lock(merge_mutex_);
-    sink_ = sink;
-    last_pause_ = Clock::now();
-  }
-  enabled_.store(sink != nullptr);
-  if (sink != nullptr)
-    thread_ = std::thread([this] {
-      const base::AlternateStack stack;
-      Merge();
-    });
+Journal::~Journal() {
+  while (!consumers_.empty()) Detach(*consumers_.back());
 }
 
-uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects,
-                         uint64_t after) {
-  using Header = Chunk::Header;
+void Journal::Attach(Consumer& consumer) {
+  const std::lock_guard lock(merge_mutex_);
+  if (!consumers_.empty()) Drain();
+  consumers_.push_back(&consumer);
+  enabled_.store(true);
+  if (thread_.joinable()) return;
+  last_pause_ = Clock::now();
+  thread_ = std::thread([this] {
+    const base::AlternateStack stack;
+    Merge();
+  });
+}
+
+void Journal::Detach(Consumer& consumer) {
+  {
+    const std::lock_guard lock(merge_mutex_);
+    const auto at = std::ranges::find(consumers_, &consumer);
+    if (at == consumers_.end()) return;
+    Drain();
+    consumers_.erase(at);
+    if (!consumers_.empty()) return;
+    enabled_.store(false);
+  }
+  StopThread();
+}
+
+void Journal::StopThread() {
+  stopping_.store(true);
+  Nudge();
+  thread_.join();
+  stopping_.store(false);
+}
+
+void Journal::Drain() {
+  while (MergeAvailable() != 0) Pause();
+  Pause();
+}
+
+// As RESP has it: *N, then $length and bytes of each word.
+void Journal::Add(size_t lane_index, std::span<const std::string_view> words, uint32_t database,
+                  Destinations to) {
   Lane& lane = *lanes_[lane_index];
-  const bool is_long = effects.size() >= Chunk::kLong;
-  const size_t size = effects.size() + (is_long ? sizeof(uint64_t) : 0);
-  Chunk* chunk = lane.write;
-  size_t record = chunk->filled.load(std::memory_order_relaxed);
-  if (chunk->bytes - chunk->used - record * sizeof(Header) < size + sizeof(Header)) {
-    Chunk* const fresh = lane.ChunkFor(size);
-    chunk->next.store(fresh, std::memory_order_release);
-    lane.write = chunk = fresh;
-    record = 0;
+  size_t most = 24;
+  for (const std::string_view word : words) most += word.size() + 28;
+  char* const begin = lane.Room(most);
+  char* p = begin;
+  const auto number = [&p](char mark, size_t value) {
+    *p++ = mark;
+    p += base::FormatInt(static_cast<int64_t>(value), p);
+    *p++ = '\r';
+    *p++ = '\n';
+  };
+  number('*', words.size());
+  for (const std::string_view word : words) {
+    number('$', word.size());
+    memcpy(p, word.data(), word.size());
+    p += word.size();
+    *p++ = '\r';
+    *p++ = '\n';
   }
-  char* p = chunk->effects() + chunk->used;
-  if (is_long) {
-    const uint64_t bytes = effects.size();
-    memcpy(p, &bytes, sizeof(bytes));
-    p += sizeof(bytes);
+  lane.Added(static_cast<size_t>(p - begin), database, to);
+}
+
+void Journal::Discard(size_t lane) { lanes_[lane]->Discard(); }
+
+uint64_t Journal::Append(size_t lane_index, uint64_t after) {
+  Lane& lane = *lanes_[lane_index];
+  Chunk* const chunk = lane.open;
+  if (chunk != lane.write) {
+    lane.write->next.store(chunk, std::memory_order_release);
+    lane.write = chunk;
   }
-  memcpy(p, effects.data(), effects.size());
   after = std::max(after, floor_.load(std::memory_order_relaxed));
   uint64_t clock = lane.clock.load(std::memory_order_relaxed);
   uint64_t ticket;
@@ -163,18 +244,19 @@ uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view ef
     ticket = std::max(clock >> 1, after) + 1;
   } while (!lane.clock.compare_exchange_weak(clock, ticket << 1 | kOnItsWay,
                                              std::memory_order_acq_rel, std::memory_order_relaxed));
-  Header* const header = chunk->header(record);
-  *header = {ticket, is_long ? Chunk::kLong : static_cast<uint32_t>(effects.size()), groups};
-  chunk->used += size;
-  chunk->filled.store(record + 1, std::memory_order_release);
+  lane.first->ticket = ticket;
+  chunk->filled.store(static_cast<size_t>(chunk->header(0) - lane.next), std::memory_order_release);
   lane.clock.store(ticket << 1, std::memory_order_release);
-  // Who merged the chunk's last use has these lines: the next record's are asked for back early.
-  base::PrefetchForWrite(header - 8);
-  for (size_t line = 1; line <= kLinesAhead; ++line) {
-    base::PrefetchForWrite(p + effects.size() + line * 64);
-  }
-  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size + sizeof(Header),
+  // The thread that merged the chunk's last use has these lines: the next record's are asked for
+  // back early.
+  base::PrefetchForWrite(lane.next - 7);
+  for (size_t line = 1; line <= kLinesAhead; ++line) base::PrefetchForWrite(lane.end + line * 64);
+  const auto size = static_cast<uint64_t>(lane.end - lane.begin) +
+                    static_cast<uint64_t>(lane.first - lane.next) * sizeof(Chunk::Header);
+  lane.appended.store(lane.appended.load(std::memory_order_relaxed) + size,
                       std::memory_order_relaxed);
+  lane.begin = lane.end;
+  lane.first = lane.next;
   return ticket;
 }
 
@@ -235,41 +317,34 @@ uint64_t Journal::Complete() {
 
 // The ticket of the lane's next record; kNone when there is none.
 uint64_t Journal::Head(Lane& lane) {
-  while (lane.record == lane.ready) {
+  while (lane.effect == lane.ready) {
     Chunk* const chunk = lane.read;
     Chunk* const next = chunk->next.load(std::memory_order_acquire);
     lane.ready = chunk->filled.load(std::memory_order_acquire);
-    if (lane.record != lane.ready) break;
+    if (lane.effect != lane.ready) break;
     // Loaded before `filled`, so that nothing was filled in between.
     if (next == nullptr) return kNone;
     lane.read = next;
-    lane.record = lane.ready = lane.position = 0;
+    lane.effect = lane.ready = lane.position = 0;
     lane.Recycle(chunk);
   }
-  return lane.read->header(lane.record)->ticket;
+  return lane.read->header(lane.effect)->ticket;
 }
 
 // Takes this lane's records with tickets up to `last`; how many bytes it were. What was taken is
 // published once per run: writers read these counters.
 size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
-  using Header = Chunk::Header;
   size_t bytes = 0;
   while (*head <= last && bytes < kRunBytes) {
     Chunk& chunk = *lane.read;
-    const Header& header = *chunk.header(lane.record);
+    const EffectHeader* const header = chunk.header(lane.effect);
     // Later ones are with the core that wrote them.
-    base::Prefetch(&header - 16);
-    const char* p = chunk.effects() + lane.position;
-    uint64_t size = header.size;
-    if (header.size == Chunk::kLong) {
-      memcpy(&size, p, sizeof(size));
-      p += sizeof(size);
-    }
-    sink_->Record(header.ticket, header.groups, {p, size});
-    const size_t all = static_cast<size_t>(p - chunk.effects()) + size - lane.position;
-    lane.position += all;
-    bytes += all + sizeof(Header);
-    ++lane.record;
+    base::Prefetch(header - 16);
+    const Record record(header, chunk.effects() + lane.position);
+    for (Consumer* const consumer : consumers_) consumer->Receive(record);
+    lane.effect += record.size();
+    lane.position += record.bytes().size();
+    bytes += record.bytes().size() + record.size() * sizeof(EffectHeader);
     *head = Head(lane);
   }
   return bytes;
@@ -279,7 +354,7 @@ size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
 size_t Journal::MergeAvailable() {
   const uint64_t complete = Complete();
   size_t total = 0;
-  sink_->BeginRun();
+  for (Consumer* const consumer : consumers_) consumer->BeginRun();
   heads_.clear();
   for (auto& lane : lanes_) heads_.push_back(Head(*lane));
   taken_.assign(lanes_.size(), 0);
@@ -308,7 +383,7 @@ size_t Journal::MergeAvailable() {
     consumed.store(consumed.load(std::memory_order_relaxed) + taken_[i], std::memory_order_relaxed);
   }
   const uint64_t next = std::min(first, complete + 1);
-  sink_->EndRun(next);
+  for (Consumer* const consumer : consumers_) consumer->EndRun(next);
   merged_.store(next, std::memory_order_release);
   return total;
 }
@@ -316,14 +391,15 @@ size_t Journal::MergeAvailable() {
 bool Journal::MergeHere() {
   bool merged = false;
   std::unique_lock lock(merge_mutex_, std::defer_lock);
-  // The second time for those who came meanwhile; the journal's thread serves those who come then.
+  // The second time for those that came meanwhile; one that comes then is woken by the caller, or
+  // served by the journal's thread.
   for (int pass = 0; pass < 2 && (!merged || missed_.load()); ++pass) {
     if (!lock.try_lock()) {
-      // Who merges must not end over what it did not see.
+      // The thread that merges must not end over what it did not see.
       missed_.store(true);
       if (!lock.try_lock()) break;
     }
-    if (sink_ == nullptr) break;
+    if (consumers_.empty()) break;
     missed_.exchange(false);
     const uint64_t wanted = next_ticket();
     while (MergeAvailable() != 0 && merged_.load(std::memory_order_relaxed) < wanted) Pause();
@@ -359,7 +435,7 @@ void Journal::Merge() {
 
 void Journal::Pause() {
   paused_at_ = merged_.load(std::memory_order_relaxed);
-  sink_->Pause();
+  for (Consumer* const consumer : consumers_) consumer->Pause();
   last_pause_ = Clock::now();
 }
 

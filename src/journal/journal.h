@@ -1,8 +1,9 @@
-// Journal: the order in which changes happened. A writer, still under its locks, takes a ticket and
-// appends {ticket, effects} to its own thread's buffer; one thread at a time merges the buffers by
-// ticket and hands the records to the sink (the log file, replicas). Nobody shares a buffer, so
-// writers do not wait for one another. Who merges: a thread that has something to wait for
-// (MergeHere), else the journal's own, which looks from time to time and when it is nudged.
+// Journal: the order in which changes happened. A writer, still under its locks, puts its effects
+// into its own thread's buffer, as RESP, then takes a ticket for them: that makes a record
+// (record.h). One thread at a time merges the buffers by ticket and hands the records to the
+// consumers (the log, replicas). Nobody shares a buffer, so writers do not wait for one another.
+// The thread that merges is one that has something to wait for (MergeHere), else the journal's own,
+// which looks from time to time and when it is nudged.
 //
 // Tickets come from a clock per lane, not from one that all share: a ticket is later than those of
 // this lane before it, and than those of all records that touched the same keys before, which the
@@ -10,37 +11,37 @@
 // their order; others may have the same ticket, and their order does not matter. Where it does for
 // all, nobody else writes meanwhile: Cut.
 //
-//   record: a header with ticket, bytes and count of groups · groups, elsewhere
-//   group:  u32 database · u32 bytes · one command as RESP
+// Without a consumer nothing is recorded.
 //
-// Without a sink nothing is recorded.
-//
-// Thread safety: Append on the lane's own thread; SetSink as it says; the rest on any thread.
+// Thread safety: Add, Append and Discard on the lane's own thread; Attach and Detach as they say;
+// the rest on any thread.
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "journal/record.h"
+
 namespace sava::journal {
 
 // Receives records in ticket order, on one thread at a time.
-class Sink {
+class Consumer {
  public:
-  virtual ~Sink() = default;
+  virtual ~Consumer() = default;
   // Around the records that are delivered together. `next`: everything with a lower ticket has been
   // delivered.
   virtual void BeginRun() {}
   virtual void EndRun(uint64_t next) { (void)next; }
-  virtual void Record(uint64_t ticket, uint32_t groups, std::string_view effects) = 0;
+  // The record's bytes stay where they are until this returns.
+  virtual void Receive(const Record& record) = 0;
   // Everything available has been delivered, or a good deal of it: a moment to write. Also called
   // after a Nudge, and about every 100 ms when nothing comes.
   virtual void Pause() {}
@@ -51,14 +52,24 @@ class Journal {
   explicit Journal(size_t lanes);
   ~Journal();
 
-  // What was appended before goes to the sink of before, all of it, before this returns.
-  // REQUIRES: no writer is active (at start, or with the gate closed).
-  void SetSink(Sink* sink);
+  // What is appended from now on goes to this consumer, too. REQUIRES: no writer is active (at
+  // start, or with the gate closed).
+  void Attach(Consumer& consumer);
+  // What was appended before goes to this consumer, all of it, and a Pause follows, before this
+  // returns. Nothing happens when it is not attached. REQUIRES: no writer is active.
+  void Detach(Consumer& consumer);
+  // Whether there is a consumer.
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
-  // Takes a ticket later than `after` and appends the record. after: the last ticket of what was
-  // done before under the same locks. REQUIRES: enabled(), the locks of what changed.
-  uint64_t Append(size_t lane, uint32_t groups, std::string_view effects, uint64_t after);
+  // Adds an effect to the lane's next record: a command, encoded here. REQUIRES: enabled().
+  void Add(size_t lane, std::span<const std::string_view> words, uint32_t database,
+           Destinations to = kToAll);
+  // Makes a record of the effects that were added, with a ticket later than `after`: the last
+  // ticket of what was done before under the same locks. Never fails. REQUIRES: an effect was
+  // added; the locks of what changed.
+  uint64_t Append(size_t lane, uint64_t after);
+  // Forgets the effects that were added.
+  void Discard(size_t lane);
 
   // Later than the tickets of all that can be seen.
   uint64_t next_ticket() const { return LastTicket() + 1; }
@@ -68,9 +79,9 @@ class Journal {
   // Has the journal's thread look for records now rather than after its nap. Cheap while it is
   // awake.
   void Nudge();
-  // Merges what was appended before and lets the sink have its Pause, on this thread; but for what
-  // follows a ticket whose record a thread has not finished yet. False when another thread is
-  // at it, or there is no sink. REQUIRES: the caller holds no locks.
+  // Merges what was appended before and lets the consumers have their Pause, on this thread; but
+  // for what follows a ticket whose record a thread has not finished yet. False when another thread
+  // is at it, or there is no consumer. REQUIRES: the caller holds no locks.
   bool MergeHere();
 
   // Bytes appended and not yet merged: above kBacklogLimit writers are to wait before locking.
@@ -79,18 +90,20 @@ class Journal {
   // Whether the lane's writer is to wait; one that has not appended much since it last looked need
   // not, and does not move the others' counters. On the lane's own thread.
   bool Full(size_t lane);
-  // Waits until every record appended before the call has reached the sink.
+  // Waits until every record appended before the call has reached the consumers.
   void Flush();
 
  private:
   struct Chunk;
   struct Lane;
 
+  void StopThread();
   void Merge();
   enum class Found : uint8_t { kNothing, kSome, kMore };
   Found MergeTurn(bool nudged, bool stop);
   // ---- merge_mutex_ is held ----
   size_t MergeAvailable();
+  void Drain();
   size_t MergeRun(Lane& lane, uint64_t last, uint64_t* head);
   uint64_t Complete();
   static uint64_t Head(Lane& lane);
@@ -115,7 +128,7 @@ class Journal {
   std::vector<uint64_t> heads_;  // scratch: the next ticket of each lane
   std::vector<size_t> taken_;    // scratch: bytes of each
   std::chrono::steady_clock::time_point last_pause_{};
-  Sink* sink_ = nullptr;
+  std::vector<Consumer*> consumers_;
   std::thread thread_;
 };
 

@@ -80,7 +80,7 @@ void Persistence::Stop() {
     wake_.notify_all();
     thread_.join();
   }
-  engine_.journal().SetSink(nullptr);
+  if (log_ != nullptr) engine_.journal().Detach(*log_);
   watched_.store(nullptr);
   log_.reset();
   UnlockFiles();

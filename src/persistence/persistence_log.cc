@@ -46,6 +46,7 @@ std::unique_ptr<AofLog> Persistence::MakeLog(const config::Settings& settings) {
   options.data_set = data_set_;
   options.policy = PolicyOf(settings);
   options.timestamps = settings.aof_timestamp_enabled;
+  options.ring = settings.aof_ring;
   options.changed = [this] { LogChanged(); };
   {
     std::lock_guard lock(lock_mutex_);
@@ -68,14 +69,14 @@ base::Status Persistence::BeginLog(std::unique_ptr<AofLog> log) {
     log_ = std::move(log);
     cut = BeginCut(true, !engine_.settings().aof_use_rdb_preamble);
     log_->SwitchAt(engine_.journal().Cut());
-    engine_.journal().SetSink(log_.get());
+    engine_.journal().Attach(*log_);
   });
   base::Status status = WriteBase(cut);
   engine_.Exclusively(engine_.house_lane(), [&] {
     if (status) {
       Watch(engine_.settings());
     } else {
-      engine_.journal().SetSink(nullptr);
+      engine_.journal().Detach(*log_);
       log = std::move(log_);
     }
   });
@@ -94,7 +95,7 @@ base::Status Persistence::OpenAtStart(const config::Settings& settings,
   } else if (status) {
     engine_.Exclusively(engine_.house_lane(), [&] {
       log_ = std::move(log);
-      engine_.journal().SetSink(log_.get());
+      engine_.journal().Attach(*log_);
       Watch(engine_.settings());
     });
   }
@@ -151,10 +152,10 @@ base::Status Persistence::TurnOn(const config::Settings& settings) {
 // What was logged is synced before replies that wait for it are let go.
 void Persistence::TurnOff() {
   spdlog::info("AOF is turned off");
-  engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().SetSink(nullptr); });
+  engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().Detach(*log_); });
   const uint64_t end = engine_.journal().next_ticket();
   for (int tries = 0; tries < 5000 && log_->durable() < end; ++tries) {
-    // The journal's thread has ended: this one stands in for it.
+    // The journal does not know the log any more: this thread stands in for it.
     log_->RequestSync();
     log_->Pause();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -194,6 +195,7 @@ base::Status Persistence::SettingsChanged(const config::Settings& now) {
   }
   if (log_ == nullptr) return {};
   log_->set_timestamps(now.aof_timestamp_enabled);
+  log_->SetRing(now.aof_ring);
   log_->SetPolicy(PolicyOf(now));
   if (watched_.load() != nullptr) Watch(now);
   // Answers that wait may now have waited enough, or be left to the log's thread.

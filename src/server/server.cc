@@ -196,8 +196,8 @@ void Server::ApplyHooks() {
                       return {};
                     });
   config_->OnChange(
-      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-timestamp-enabled",
-       "dir", "dbfilename"},
+      {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-ring",
+       "aof-timestamp-enabled", "dir", "dbfilename"},
       [this](const config::Settings& now) { return persistence_->SettingsChanged(now); });
   config_->OnChange({"crash-log-enabled"}, [this](const config::Settings& now) {
     now.crash_log_enabled ? admin::InstallCrashReport(log_path_) : admin::RemoveCrashReport();

@@ -4,13 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cstring>
-#include <ctime>
 #include <new>
 #include <utility>
 
 #include "base/prefetch.h"
-#include "base/text.h"
 #include "storage/aof_reader.h"
 
 namespace sava::storage {
@@ -25,10 +22,6 @@ constexpr int64_t kDelayedMicros = 2'000'000;
 // A line tells what is synced when there is so much more of it, or it is so much later.
 constexpr uint64_t kMarkBytes = 64 << 10;
 constexpr std::chrono::seconds kMarkEvery{1};
-// A ring that takes no longer is left to who waits for it: two threads that wake each other would.
-constexpr int64_t kQuickMicros = 1000;
-// By so many bytes before them a file is known again, into which the ring's belong.
-constexpr size_t kKnownBy = 256;
 // In steps of so much the system is asked to write what was appended.
 constexpr uint64_t kBehindStep = 4 << 20;
 
@@ -46,62 +39,15 @@ int64_t Micros() {
       .count();
 }
 
-void AppendWord(std::string* out, std::string_view word) {
-  *out += fmt::format("${}\r\n{}\r\n", word.size(), word);
-}
-
 }  // namespace
 
 // ---- records ----
 
-void AofLog::Pending::SetMark() {
-  if (mark != kNoMark) return;
-  mark = bytes.size();
-  db = -1;
-}
-
-void AofLog::Pending::CancelSwitch() {
-  switch_at = UINT64_MAX;
-  mark = kNoMark;
-}
-
-void AofLog::Pending::Encode(uint32_t groups, std::string_view effects, bool timestamps) {
-  if (timestamps) {
-    const int64_t now = std::time(nullptr);
-    if (now != second) bytes += fmt::format("#TS:{}\r\n", now);
-    second = now;
-  }
-  const bool transaction = groups > 1;
-  for (uint32_t i = 0; i < groups && effects.size() >= 8; ++i) {
-    uint32_t group_db;
-    uint32_t size;
-    memcpy(&group_db, effects.data(), 4);
-    memcpy(&size, effects.data() + 4, 4);
-    if (group_db != db) {
-      db = group_db;
-      bytes += "*2\r\n$6\r\nSELECT\r\n";
-      AppendWord(&bytes, base::IntText(db));
-    }
-    if (transaction && i == 0) bytes += "*1\r\n$5\r\nMULTI\r\n";
-    bytes += effects.substr(8, size);
-    effects.remove_prefix(std::min<size_t>(8 + size, effects.size()));
-  }
-  if (transaction) bytes += "*1\r\n$4\r\nEXEC\r\n";
-}
-
-void AofLog::Record(uint64_t ticket, uint32_t groups, std::string_view effects) {
+void AofLog::Receive(const journal::Record& record) {
   // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
-  base::Prefetch(effects.data() + 1024);
-  base::Prefetch(effects.data() + 1088);
-  if (ticket >= pending_.switch_at) pending_.SetMark();
-  if (ticket < pending_.skip_below) return;
-  const size_t before = pending_.bytes.size();
-  try {
-    pending_.Encode(groups, effects, timestamps_.load(std::memory_order_relaxed));
-  } catch (const std::bad_alloc&) {
-    pending_.bytes.resize(before);
-    if (pending_.lost == 0) pending_.lost = ticket;
-  }
+  base::Prefetch(record.bytes().data() + 1024);
+  base::Prefetch(record.bytes().data() + 1088);
+  pending_.Add(record, timestamps_.load(std::memory_order_relaxed));
 }
 
 void AofLog::NoteLost(uint64_t ticket) {
@@ -181,7 +127,7 @@ bool AofLog::Take() {
       return false;
     }
     const size_t size = std::min(pending_.mark, pending_.bytes.size());
-    writing_end_ = pending_.mark == Pending::kNoMark ? pending_.next_ticket : pending_.switch_at;
+    writing_end_ = pending_.mark == AofPending::kNoMark ? pending_.next_ticket : pending_.switch_at;
     if (size == 0) {
       RaiseWritten(writing_end_);
       return false;
@@ -192,7 +138,7 @@ bool AofLog::Take() {
       writing_.assign(pending_.bytes, 0, size);
       pending_.bytes.erase(0, size);
     }
-    if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
+    if (pending_.mark != AofPending::kNoMark) pending_.mark = 0;
   }
   if (!current_->after.empty()) {
     writing_.insert(0, current_->after);
@@ -219,8 +165,8 @@ bool AofLog::Write() {
   last_try_ = Clock::now();
   Increment& at = *current_;
   // What is noted of the bytes below finds its memory now: once they are written nothing may fail.
-  if (ring_follows_) since_ring_.reserve(since_ring_.size() + writing_.size());
-  last_bytes_.reserve(2 * kKnownBy);
+  SyncPath& path = *path_.load();
+  path.Reserve(writing_.size());
   const base::Status status = at.file->Append(writing_);
   if (!status) {
     WriteFailed(status.error());
@@ -232,11 +178,11 @@ bool AofLog::Write() {
   }
   at.good = at.file->size();
   RaiseWritten(writing_end_);
-  if (!always() || since_ring_.size() + writing_.size() > AofRing::kMostBytes) LeaveRing();
-  if (ring_follows_) since_ring_ += writing_;
-  last_bytes_ +=
-      std::string_view(writing_).substr(writing_.size() - std::min(writing_.size(), kKnownBy));
-  last_bytes_.erase(0, last_bytes_.size() - std::min(last_bytes_.size(), kKnownBy));
+  if (always()) {
+    path.Append(writing_);
+  } else {
+    path.Restart();
+  }
   writing_.clear();
   if (writing_.capacity() > 4 * kBigBuffer) writing_.shrink_to_fit();
   writing_size_ = 0;
@@ -251,8 +197,8 @@ void AofLog::Discard() {
   writing_size_ = 0;
   const std::lock_guard lock(pending_.mutex);
   pending_.bytes.erase(0, std::min(pending_.mark, pending_.bytes.size()));
-  if (pending_.mark != Pending::kNoMark) pending_.mark = 0;
-  if (!pending_.switching()) pending_.db = -1;
+  if (pending_.mark != AofPending::kNoMark) pending_.mark = 0;
+  if (!pending_.switching()) pending_.framing.Restart();
 }
 
 // When all of before a switch is written: leaves it to the disk's thread to go on.
@@ -340,49 +286,19 @@ void AofLog::RaiseDurable(uint64_t ticket) {
   if (RaiseTo(durable_, ticket)) told_ = false;
 }
 
-// kAlways: what was written comes to the disk, by way of the ring or as a file.
+// kAlways: what was written comes to the disk.
 void AofLog::SyncWritten() {
-  if (SyncByRing() || !SyncFile(*current_, written_end_, current_->good)) return;
-  since_ring_.clear();
-  before_ring_ = last_bytes_;
-  ring_follows_ = ring_ != nullptr;
-  if (WantsRing()) wake_.notify_one();
-}
-
-bool AofLog::SyncByRing() {
-  if (ring_ == nullptr || !ring_follows_ || !current_->named || needs_base_) return false;
-  if (!since_ring_.empty()) {
-    const int64_t began = Micros();
-    ring_is_quick_ = false;
-    const auto put = ring_->Put(current_->sequence, current_->good - since_ring_.size(),
-                                before_ring_, since_ring_, current_->synced_size);
-    if (!put) {
-      spdlog::warn("Syncs of the AOF go without {}: {}", RingPath(), put.error());
-      LeaveRing();
-      ring_ = nullptr;
-      ring_refused_ = true;
-    }
-    if (!put || !put.value()) return false;
-    const int64_t took = Micros() - began;
-    ring_is_quick_ = took < kQuickMicros;
-    ring_syncs_.fetch_add(1);
-    since_ring_.clear();
-    before_ring_ = last_bytes_;
+  SyncPath& path = *path_.load();
+  Increment& at = *current_;
+  const bool counts = at.named && !needs_base_;
+  const auto sync_file = [this] { return SyncFile(*current_, written_end_, current_->good); };
+  if (path.MakeDurable({at.sequence, at.good, at.synced_size, counts}, sync_file)) {
+    RaiseTo(at.synced, written_end_);
+    if (at.named && !needs_base_) RaiseDurable(written_end_);
   }
-  RaiseTo(current_->synced, written_end_);
-  RaiseDurable(written_end_);
-  if (ring_->half_full() && !syncing_ && !sync_asked_) {
-    sync_asked_ = true;
-    wake_.notify_one();
-  }
-  return true;
-}
-
-// The next sync is the file's, and the ring may follow after it.
-void AofLog::LeaveRing() {
-  ring_follows_ = false;
-  ring_is_quick_ = false;
-  since_ring_.clear();
+  const bool sync = path.wants_file_sync() && !syncing_ && !sync_asked_;
+  if (sync) sync_asked_ = true;
+  if (sync || PathIsToBePrepared()) wake_.notify_one();
 }
 
 // REQUIRES: mutex_.
@@ -411,7 +327,8 @@ void AofLog::RunDisk() {
   Time next = Clock::now() + kSyncEvery;
   while (true) {
     wake_.wait_until(lock, next, [this] {
-      return stopping_ || hold_writes_ || sync_asked_ || BehindIsDue() || WantsRing();
+      return stopping_ || hold_writes_ || sync_asked_ || BehindIsDue() || PathIsToBePrepared() ||
+             &WantedPath() != path_.load();
     });
     if (hold_writes_) {
       Switch(lock);
@@ -424,8 +341,9 @@ void AofLog::RunDisk() {
       const bool tick = now >= next;
       if (tick) next = now + kSyncEvery;
       if (asked || (tick && policy_.load() != Policy::kNo && !hold_sync_)) SyncIfDue(lock);
+      FollowRingSetting(lock, tick);
       // After that sync: what an earlier ring had may stand nowhere else.
-      if (WantsRing() && !sync_asked_) MakeRing(lock);
+      if (PathIsToBePrepared() && !sync_asked_) path_.load()->Prepare(lock);
       if (tick) LookForFiles(lock);
     }
     lock.unlock();
@@ -445,22 +363,34 @@ void AofLog::SyncIfDue(Lock& lock) {
   lock.lock();
 }
 
-bool AofLog::WantsRing() const {
-  return always() && ring_ == nullptr && !ring_refused_ && current_ != nullptr && current_->named &&
-         !current_->broken && !stopping_ && options_.ring_size > 0;
+bool AofLog::PathIsToBePrepared() const {
+  return always() && current_ != nullptr && current_->named && !current_->broken && !stopping_ &&
+         path_.load()->wants_preparation();
 }
 
-void AofLog::MakeRing(Lock& lock) {
-  ring_refused_ = true;
-  lock.unlock();
-  auto made = AofRing::Make(files_, RingPath(), options_.ring_size);
-  lock.lock();
-  if (!made) {
-    spdlog::warn("Syncs of the AOF go without a ring: {}", made.error());
-    return;
+SyncPath& AofLog::WantedPath() {
+  if (wants_ring_.load(std::memory_order_relaxed)) return ring_path_;
+  return file_path_;
+}
+
+void AofLog::FollowRingSetting(Lock& lock, bool tick) {
+  SyncPath& wanted = WantedPath();
+  const bool change = &wanted != path_.load();
+  if (change) {
+    wanted.Restart();
+    path_ = &wanted;
   }
-  ring_ = std::move(*made);
-  ring_refused_ = false;
+  // What could not be dropped at once may be later.
+  if ((change || tick) && &wanted != &ring_path_ && ring_path_.has_ring()) DropRing(lock);
+}
+
+// What stands in the ring is to be in the file before it goes.
+void AofLog::DropRing(Lock& lock) {
+  const std::shared_ptr<Increment> at = current_;
+  if (at == nullptr || !at->named) return;
+  const uint64_t size = at->good;
+  SyncIfDue(lock);
+  if (!at->broken && at->alone && at->synced_size >= size) ring_path_.Remove(lock);
 }
 
 bool AofLog::BehindIsDue() const {
@@ -500,15 +430,8 @@ void AofLog::LookForFiles(Lock& lock) {
   lock.unlock();
   const std::string missing = MissingFile(manifest);
   const bool has_manifest = files_.Exists(ManifestPath());
-  const bool has_ring = files_.Exists(RingPath());
   lock.lock();
-  // What stands in it alone is to be in the file soon.
-  if (ring_ != nullptr && !has_ring) {
-    spdlog::warn("{} has vanished, making it again", RingPath());
-    LeaveRing();
-    ring_ = nullptr;
-    sync_asked_ = true;
-  }
+  if (!path_.load()->LookForFile(lock)) sync_asked_ = true;
   if (busy_ || hold_writes_ || manifest_.files != manifest.files) return;
   if (!missing.empty()) {
     Broken(*at, fmt::format("{} has vanished", missing));
@@ -524,7 +447,10 @@ AofLog::AofLog(Options options)
     : options_(std::move(options)),
       files_(*options_.files),
       policy_(options_.policy),
-      timestamps_(options_.timestamps) {}
+      timestamps_(options_.timestamps),
+      wants_ring_(options_.ring),
+      ring_path_(files_, RingPath(), options_.ring_size),
+      path_(&WantedPath()) {}
 
 AofLog::~AofLog() {
   {
@@ -534,14 +460,14 @@ AofLog::~AofLog() {
     wake_.notify_one();
   }
   if (disk_.joinable()) disk_.join();
-  const Lock lock(mutex_);
+  Lock lock(mutex_);
   last_try_ = {};
   WriteOut();
   if (current_ == nullptr || current_->broken || policy_.load() == Policy::kNo) return;
   Increment& at = *current_;
   const bool synced = at.synced_size >= at.good && at.previous == nullptr;
   if (!synced && !SyncFile(at, written_end_, at.good)) return;
-  if (ring_ != nullptr) (void)files_.Remove(RingPath());
+  ring_path_.Remove(lock);
   if (at.good > at.marked) (void)at.file->Append(AofSyncedLine(at.good));
 }
 
@@ -549,6 +475,10 @@ AofLog::~AofLog() {
 
 void AofLog::SetPolicy(Policy policy) { policy_ = policy; }
 void AofLog::set_hold_sync(bool hold) { hold_sync_ = hold; }
+void AofLog::SetRing(bool on) {
+  wants_ring_ = on;
+  wake_.notify_one();
+}
 void AofLog::RequestSync() { sync_requested_ = true; }
 
 uint64_t AofLog::size() const { return size_; }

@@ -1,14 +1,14 @@
 // AofLog: the append-only log on disk: a base (an RDB file), increments (RESP commands), a manifest
-// that names them. As the journal's sink it gets records in ticket order, from one thread at a
-// time, inserts SELECT and MULTI/EXEC, writes and, as the policy says, syncs.
+// that names them. As a consumer of the journal it gets records in ticket order, from one thread at
+// a time, frames them (SELECT, MULTI/EXEC, comment lines), writes and, as the policy says, syncs.
 //
 // What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
 // last second or two; kNo what the system has not written yet. The end of the process takes nothing
 // below kept().
 //
-// With kAlways most syncs go by way of a ring (aof_ring.h): what was written to the increment since
-// it was last synced as a file stands in the ring, too, and is durable there. The increment's first
-// sync, large ones, and all of them where there is no ring are the file's.
+// With kAlways most syncs go by way of a ring (aof_sync_path.h): what was written to the increment
+// since it was last synced as a file stands in the ring, too, and is durable there. The increment's
+// first sync, large ones, and all of them where there is no ring are the file's.
 //
 // Whatever the policy, the system is asked every few megabytes to write what was appended, and to
 // forget what it has written: the log then goes through the same few pages of memory over and over.
@@ -28,7 +28,7 @@
 // increment after SwitchAt is not named by the manifest until FinishRewrite, and nothing becomes
 // durable until then.
 //
-// Thread safety: Record and Pause on one thread at a time (the journal's lock); PrepareSwitch,
+// Thread safety: Receive and Pause on one thread at a time (the journal's lock); PrepareSwitch,
 // SwitchAt, TemporaryBase, FinishRewrite and AbortRewrite on one thread at a time; everything else
 // from any thread.
 #pragma once
@@ -48,12 +48,13 @@
 #include "journal/barrier.h"
 #include "journal/journal.h"
 #include "storage/aof_manifest.h"
-#include "storage/aof_ring.h"
+#include "storage/aof_pending.h"
+#include "storage/aof_sync_path.h"
 #include "storage/file_system.h"
 
 namespace sava::storage {
 
-class AofLog final : public journal::Sink, public journal::Barrier {
+class AofLog final : public journal::Consumer, public journal::Barrier {
  public:
   enum class Policy : uint8_t { kAlways, kEverysec, kNo };
   enum class State : uint8_t { kGood, kWriteFailed, kNeedsBase };
@@ -66,7 +67,8 @@ class AofLog final : public journal::Sink, public journal::Barrier {
     Policy policy = Policy::kEverysec;
     bool timestamps = false;
     std::chrono::milliseconds retry_after{100};  // a failed write
-    uint64_t ring_size = AofRing::kSize;         // 0: there is none
+    bool ring = true;                            // kAlways syncs by way of one
+    uint64_t ring_size = AofRing::kSize;
     // Called (on the thread that did it, without locks) when durable(), kept() or state() has
     // changed.
     std::function<void()> changed = [] {};
@@ -82,7 +84,7 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   // Continues the log of the manifest: a new increment from here on when there is a base or an
   // increment (or the last one, when that is empty), else the caller has to write a base first
   // (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that is to be written. REQUIRES:
-  // before the journal has this sink; cut-off tails were truncated away and synced.
+  // before the journal has this consumer; cut-off tails were truncated away and synced.
   base::Status Open(const AofManifest& manifest, uint64_t next_ticket);
 
   // ---- writing a new base ----
@@ -107,6 +109,8 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   void SetPolicy(Policy policy);
   void set_timestamps(bool on) { timestamps_.store(on, std::memory_order_relaxed); }
   void set_hold_sync(bool hold);  // no-appendfsync-on-rewrite: while true, kEverysec does not sync
+  // Takes effect within a second or so; a ring that is not used any more is removed.
+  void SetRing(bool on);
 
   // Every ticket below it is on disk. With kEverysec it advances with each sync, with kNo never
   // by itself (WAITAOF).
@@ -120,12 +124,11 @@ class AofLog final : public journal::Sink, public journal::Barrier {
     return policy_.load(std::memory_order_relaxed) == Policy::kAlways;
   }
   bool good() const override { return state() == State::kGood; }
-  // Whether a Pause is soon over, so that who waits for it may as well make it: nothing is synced
-  // in it, or the ring takes it in no time, and no sync is under way that it might have to wait
-  // for.
+  // Nothing is synced in a Pause, or the ring takes it in no time, and no sync is under way that it
+  // might have to wait for.
   bool quick() const override {
     if (syncing_.load(std::memory_order_relaxed)) return false;
-    return !always() || ring_is_quick_.load(std::memory_order_relaxed);
+    return !always() || path_.load(std::memory_order_relaxed)->quick();
   }
   // Asks for a sync soon (at the next Pause), whatever the policy (WAITAOF, shutdown).
   void RequestSync();
@@ -144,12 +147,12 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   uint64_t base_size() const;  // of all its files after the last rewrite or start
   uint64_t buffered() const;   // bytes not written yet
   uint64_t delayed_syncs() const;
-  uint64_t ring_syncs() const { return ring_syncs_; }
+  uint64_t ring_syncs() const { return ring_path_.syncs(); }
 
   void BeginRun() override { pending_.mutex.lock(); }
   void EndRun(uint64_t next) override;
   // REQUIRES: within a run, after which a Pause follows before there is much more.
-  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override;
+  void Receive(const journal::Record& record) override;
   void Pause() override;
 
  private:
@@ -176,25 +179,6 @@ class AofLog final : public journal::Sink, public journal::Barrier {
     std::atomic<uint64_t> synced_size{0};
   };
 
-  // What Record adds to. Its mutex is a leaf, held for moments or one run of records.
-  struct Pending {
-    static constexpr size_t kNoMark = SIZE_MAX;
-    mutable std::mutex mutex;
-    std::string bytes;
-    uint64_t next_ticket = 0;         // every lower one has come
-    uint64_t switch_at = UINT64_MAX;  // the switch that is to be made
-    size_t mark = kNoMark;            // its records begin here in bytes
-    uint64_t skip_below = 0;          // a base has these
-    int64_t db = -1;                  // selected at the end of bytes; -1: none
-    int64_t second = 0;               // of the last timestamp
-    uint64_t lost = 0;                // the first ticket for whose record there was no memory
-
-    bool switching() const { return switch_at != UINT64_MAX; }
-    void SetMark();
-    void CancelSwitch();
-    void Encode(uint32_t groups, std::string_view effects, bool timestamps);
-  };
-
   // ---- mutex_ is held ----
   void Step();
   void WriteAndSync();
@@ -206,9 +190,8 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   bool StartSwitch();
   void SettleManifest();
   void SyncWritten();
-  bool SyncByRing();
-  void LeaveRing();
-  bool WantsRing() const;
+  SyncPath& WantedPath();
+  bool PathIsToBePrepared() const;
   void AppendSyncedMark();
   void WriteFailed(const std::string& error);
   void WriteWorked();
@@ -233,7 +216,8 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   base::Status SwitchForFinish(Lock& lock);
   void Abort(Lock& lock);
   void SyncIfDue(Lock& lock);
-  void MakeRing(Lock& lock);
+  void FollowRingSetting(Lock& lock, bool tick);
+  void DropRing(Lock& lock);
   void WriteBehind(Lock& lock);
   void LookForFiles(Lock& lock);
   void RemoveHistory(Lock& lock);
@@ -269,14 +253,13 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   std::atomic<uint64_t> base_size_{0};
   std::atomic<uint64_t> writing_size_{0};
   std::atomic<uint64_t> delayed_syncs_{0};
-  std::atomic<uint64_t> ring_syncs_{0};
-  std::atomic<bool> ring_is_quick_{false};  // and nobody is at it
+  std::atomic<bool> wants_ring_;
   std::atomic<bool> syncing_{false};
   std::atomic<int64_t> sync_began_{0};  // microseconds; 0: none runs, or it is counted as delayed
   mutable std::mutex error_mutex_;
   std::string last_error_;
 
-  Pending pending_;
+  AofPending pending_;
   std::mutex sync_mutex_;  // one sync at a time; taken after mutex_
 
   std::mutex mutex_;                    // all below
@@ -290,13 +273,9 @@ class AofLog final : public journal::Sink, public journal::Barrier {
   // Every ticket below it is in a file or in the base to come. Read without mutex_, too.
   std::atomic<uint64_t> written_end_{0};
   std::atomic<uint64_t> filed_{0};  // the same, but for what only a base to come will have
-  std::unique_ptr<AofRing> ring_;   // none: not made yet, or it cannot be
-  bool ring_refused_ = false;
-  // Of the current increment all but since_ring_ is on the disk, and all before the increment.
-  bool ring_follows_ = false;
-  std::string since_ring_;
-  std::string before_ring_;  // the last bytes before it
-  std::string last_bytes_;   // of the current increment
+  FileSyncPath file_path_;
+  RingSyncPath ring_path_;
+  std::atomic<SyncPath*> path_;  // one of these; changed by the disk's thread
   Time last_try_{};
   AofManifest manifest_;      // as the files are, unless unsure_
   bool unsure_ = false;       // writing a manifest failed: on disk may be that one or this one

@@ -73,8 +73,7 @@ void AofLog::SetCurrent(std::shared_ptr<Increment> increment, bool named) {
   last_increment_ = std::max(last_increment_, increment->sequence);
   if (current_ != nullptr && current_->named) other_sizes_ += current_->good;
   current_ = std::move(increment);
-  LeaveRing();
-  last_bytes_.clear();
+  path_.load()->Restart();
   SetSize();
 }
 
@@ -183,7 +182,7 @@ void AofLog::Switch(Lock& lock) {
 
 void AofLog::SwitchAt(uint64_t ticket) {
   // The first sync after it is not.
-  ring_is_quick_ = false;
+  path_.load()->ExpectSlow();
   const std::lock_guard lock(pending_.mutex);
   pending_.CancelSwitch();
   pending_.switch_at = ticket;
@@ -215,7 +214,7 @@ base::Status AofLog::SwitchForFinish(Lock& lock) {
   {
     const std::lock_guard pending(pending_.mutex);
     pending_.skip_below = pending_.switch_at;
-    if (pending_.mark == Pending::kNoMark) pending_.db = -1;
+    if (pending_.mark == AofPending::kNoMark) pending_.framing.Restart();
   }
   if (current_ != nullptr && current_->named) needs_base_ = true;
   SetCurrent(*made, false);

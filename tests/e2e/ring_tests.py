@@ -289,3 +289,61 @@ def a_refused_start_leaves_the_log_as_it_was(context):
     server.restart()
     check(b"restored from appendonly.aof.ring" in server.log(), "the log tells")
     check_kept(server, kept)
+
+
+@test()
+def without_a_ring_the_log_is_plain(context):
+    """aof-ring no: after a kill, whatever the power took, a stock server needs nothing but the files."""
+    context.sava_only("a setting of Sava's")
+    server = durable(context, *OPTIONS, "--aof-ring", "no")
+    rng = context.rng("ring")
+    eq(server.call("CONFIG", "GET", "aof-ring"), [b"aof-ring", b"no"])
+    kept = fill(rng, server, 200)
+    with server.client() as writer, server.client() as reader:
+        writer.send("MULTI")
+        writer.send("SET", "a", "1")
+        writer.send("SET", "b", "1")
+        writer.send("EXEC")
+        for _ in range(3):
+            writer.recv()
+        eq(writer.recv(), [resp.OK, resp.OK])
+        eq(reader.call("MGET", "a", "b"), [b"1", b"1"])
+    eq(persistence(server)["aof_ring_syncs"], "0")
+    check(not os.path.exists(ring_path(server)), "a ring")
+    kept.update({b"a": b"1", b"b": b"1"})
+    server.kill()
+    server.restart()
+    check_kept(server, kept)
+    eq(server.call("SET", "c", "1"), resp.OK)
+    check(not os.path.exists(ring_path(server)), "a ring after a kill")
+    server.kill()
+    stock = durable(context, *OPTIONS, binary=context.options.stock, directory=server.dir)
+    check_kept(stock, {**kept, b"c": b"1"})
+
+
+@test()
+def the_setting_changes_while_the_server_runs(context):
+    server = with_ring(context)
+    rng = context.rng("ring")
+    kept = fill(rng, server, 50)
+    eq(server.call("CONFIG", "SET", "aof-ring", "no"), resp.OK)
+    until(lambda: not os.path.exists(ring_path(server)), 30, "the ring goes")
+    before = persistence(server)["aof_ring_syncs"]
+    kept.update(fill(rng, server, 50))
+    eq(persistence(server)["aof_ring_syncs"], before)
+    server.kill()
+    # The options of the start have it.
+    server.restart()
+    check_kept(server, kept)
+    await_ring(server)
+    eq(server.call("CONFIG", "SET", "aof-ring", "no"), resp.OK)
+    until(lambda: not os.path.exists(ring_path(server)), 30, "the ring goes again")
+    eq(server.call("CONFIG", "SET", "aof-ring", "yes"), resp.OK)
+    await_ring(server)
+    kept.update(fill(rng, server, 50))
+    server.kill()
+    increment, offset, _ = end_of_ring(ring_path(server))
+    eq(increment, increments(server)[-1].sequence)
+    lose_the_end(rng, server, offset)
+    server.restart()
+    check_kept(server, kept)

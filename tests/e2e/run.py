@@ -68,6 +68,7 @@ MODULES = [
     "persistence_tests",
     "data_set_tests",
     "log_effects_tests",
+    "golden_log_tests",
     "snapshot_tests",
     "function_library_tests",
     "collection_files_tests",

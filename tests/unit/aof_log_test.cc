@@ -9,11 +9,14 @@
 #include <thread>
 
 #include "crash_recorder.h"
+#include "journal_text.h"
 #include "storage/aof_reader.h"
 
 namespace sava::storage {
 namespace {
 
+using journal::MadeRecord;
+using journal::RespText;
 using Words = std::vector<std::string>;
 using Group = std::pair<uint32_t, Words>;  // database, command
 using Groups = std::vector<Group>;
@@ -25,26 +28,6 @@ constexpr uint64_t kRuns = 100;
 uint64_t NextSeed() {
   static uint64_t seed = 0;
   return seed++;
-}
-
-std::string Resp(const Words& words) {
-  std::string out = "*" + std::to_string(words.size()) + "\r\n";
-  for (const std::string& word : words) {
-    out += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
-  }
-  return out;
-}
-
-std::string Effects(const Groups& groups) {
-  std::string out;
-  for (const auto& [db, words] : groups) {
-    const std::string command = Resp(words);
-    const auto size = static_cast<uint32_t>(command.size());
-    out.append(reinterpret_cast<const char*>(&db), 4);
-    out.append(reinterpret_cast<const char*>(&size), 4);
-    out += command;
-  }
-  return out;
 }
 
 // The commands of a file with the database each ran in; a transaction's are one element.
@@ -100,8 +83,7 @@ std::string Recover(CrashRecorder& disk, std::vector<Groups>* out) {
 // A log on a recorder, with a record's number in its commands.
 class Driver {
  public:
-  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0,
-         uint64_t ring_size = 16 << 10)
+  Driver(CrashRecorder* disk, AofLog::Policy policy, uint64_t next = 0, bool ring = true)
       : disk_(*disk) {
     AofLog::Options options;
     options.files = disk;
@@ -109,7 +91,8 @@ class Driver {
     options.name = "log";
     options.policy = policy;
     options.retry_after = std::chrono::milliseconds(1);
-    options.ring_size = ring_size;
+    options.ring = ring;
+    options.ring_size = 16 << 10;
     options.changed = [this] {
       if (log_ != nullptr) disk_.Note(log_->durable());
     };
@@ -122,10 +105,10 @@ class Driver {
   void set_records(std::vector<Groups> records) { records_ = std::move(records); }
 
   void Append(Groups groups) {
-    const std::string effects = Effects(groups);
     records_.push_back(std::move(groups));
+    const MadeRecord made(records_.size() - 1, records_.back());
     log_->BeginRun();
-    log_->Record(records_.size() - 1, static_cast<uint32_t>(records_.back().size()), effects);
+    log_->Receive(made.record());
     log_->EndRun(records_.size());
   }
 
@@ -138,11 +121,11 @@ class Driver {
     if (!file) return base::Error{file.error()};
     std::string text;
     for (size_t i = 0; i < cut_; ++i) {
-      if (records_[i].size() > 1) text += Resp({"MULTI"});
+      if (records_[i].size() > 1) text += RespText({"MULTI"});
       for (const auto& [db, words] : records_[i]) {
-        text += Resp({"SELECT", std::to_string(db)}) + Resp(words);
+        text += RespText({"SELECT", std::to_string(db)}) + RespText(words);
       }
-      if (records_[i].size() > 1) text += Resp({"EXEC"});
+      if (records_[i].size() > 1) text += RespText({"EXEC"});
     }
     if (base::Status status = (*file)->Append(text); !status) return status;
     return (*file)->Sync();
@@ -161,12 +144,13 @@ class Driver {
 
   // Until syncs go by way of the ring.
   bool AwaitRing() {
-    for (int i = 0; i < 5000 && log_->ring_syncs() == 0; ++i) {
+    const uint64_t before = log_->ring_syncs();
+    for (int i = 0; i < 5000 && log_->ring_syncs() == before; ++i) {
       Append({{0, {"SET", "await", std::to_string(i)}}});
       log_->Pause();
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
-    return log_->ring_syncs() > 0;
+    return log_->ring_syncs() > before;
   }
   // Until everything is durable; rewrites when the log asks for it.
   bool Settle() {
@@ -281,9 +265,10 @@ TEST_F(AofLogTest, WritesWhatStockServersRead) {
   const auto live = disk.Live();
   EXPECT_EQ(live.at("dir/log.manifest"),
             "file log.1.base.aof seq 1 type b\nfile log.1.incr.aof seq 1 type i\n");
-  const std::string text = Resp({"SELECT", "0"}) + Resp({"SET", "a", "1"}) +
-                           Resp({"SET", "b", "2"}) + Resp({"SELECT", "3"}) + Resp({"MULTI"}) +
-                           Resp({"SET", "c", "3"}) + Resp({"DEL", "d"}) + Resp({"EXEC"});
+  const std::string text = RespText({"SELECT", "0"}) + RespText({"SET", "a", "1"}) +
+                           RespText({"SET", "b", "2"}) + RespText({"SELECT", "3"}) +
+                           RespText({"MULTI"}) + RespText({"SET", "c", "3"}) +
+                           RespText({"DEL", "d"}) + RespText({"EXEC"});
   const std::string line = "#SYNCED:0\r\n";
   EXPECT_EQ(live.at("dir/log.1.incr.aof"),
             line + text + "#SYNCED:" + std::to_string(line.size() + text.size()) + "\r\n");
@@ -500,6 +485,50 @@ TEST_F(AofLogTest, SurvivesPowerFailuresByWayOfTheRing) {
   EXPECT_GT(by_ring, 10 * kRuns);
 }
 
+// Without one, each of them is the file's, and there is no other file.
+TEST_F(AofLogTest, SurvivesPowerFailuresWithoutARing) {
+  for (uint64_t run = 0; run < kRuns && !HasFailure(); ++run) {
+    const uint64_t seed = NextSeed();
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    CrashRecorder disk;
+    Driver driver(&disk, AofLog::Policy::kAlways, 0, false);
+    ASSERT_TRUE(driver.log().Open({}, 0));
+    ASSERT_TRUE(driver.Rewrite());
+    RunScript(driver, random, 80);
+    ASSERT_TRUE(driver.Settle());
+    EXPECT_EQ(driver.log().ring_syncs(), 0U);
+    EXPECT_FALSE(disk.Exists("dir/log.ring"));
+    CheckCrashes(disk, driver.records(), random, 60);
+  }
+}
+
+// The way changes while records come: nothing that was durable depends on a ring that goes.
+TEST_F(AofLogTest, SurvivesPowerFailuresWhileTheRingComesAndGoes) {
+  std::mt19937_64 random(NextSeed());
+  CrashRecorder disk;
+  Driver driver(&disk, AofLog::Policy::kAlways);
+  ASSERT_TRUE(driver.log().Open({}, 0));
+  ASSERT_TRUE(driver.Rewrite());
+  for (int i = 0; i < 5 && !HasFailure(); ++i) {
+    ASSERT_TRUE(driver.AwaitRing());
+    RunScript(driver, random, 20);
+    driver.log().SetRing(false);
+    for (int tries = 0; tries < 10000 && disk.Exists("dir/log.ring"); ++tries) {
+      driver.Append({{0, {"SET", "gone", std::to_string(tries)}}});
+      driver.log().Pause();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ASSERT_FALSE(disk.Exists("dir/log.ring"));
+    const uint64_t by_ring = driver.log().ring_syncs();
+    RunScript(driver, random, 20);
+    EXPECT_EQ(driver.log().ring_syncs(), by_ring);
+    driver.log().SetRing(true);
+  }
+  ASSERT_TRUE(driver.Settle());
+  CheckCrashes(disk, driver.records(), random, 200);
+}
+
 // After a sync that failed the file seems to have what the ring has, and it is in memory only: a
 // start writes it again before the ring goes.
 TEST_F(AofLogTest, ARestartAfterAFailedSyncKeepsWhatTheRingHas) {
@@ -693,7 +722,8 @@ TEST_F(AofLogTest, NoticesVanishedFiles) {
     ASSERT_TRUE(log.Open({}, 0));
     rewrite(0);
     log.BeginRun();
-    log.Record(0, 1, Effects({{0, {"SET", "a", "1"}}}));
+    const MadeRecord made(0, {{0, {"SET", "a", "1"}}});
+    log.Receive(made.record());
     log.EndRun(1);
     log.Pause();
     EXPECT_GT(log.size(), log.base_size());

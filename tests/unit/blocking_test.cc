@@ -390,15 +390,15 @@ TEST_F(BlockingTest, ReplyModesHold) {
 }
 
 TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
-  struct : journal::Sink {
-    void Record(uint64_t, uint32_t, std::string_view effects) override { log.append(effects); }
+  struct : journal::Consumer {
+    void Receive(const journal::Record& record) override { log.append(record.bytes()); }
     std::string log;
   } sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   test.engine.journal().Flush();
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   const size_t give = sink.log.find("GIVE");
   const size_t take = sink.log.find("TAKE");
   ASSERT_NE(std::string::npos, give);
@@ -409,21 +409,21 @@ TEST_F(BlockingTest, IsLoggedAsItsOwnCommand) {
 // What a waiter is told has a ticket of the giver's lane, whose clock may be far ahead: the answer
 // is held until that is kept, and what the waiter does next is logged after it.
 TEST_F(BlockingTest, AnAnswerFromAheadIsNotForgotten) {
-  struct : journal::Sink {
-    void Record(uint64_t ticket, uint32_t, std::string_view effects) override {
-      if (effects.find("TAKE") != std::string_view::npos) taken = ticket;
-      if (effects.find("later") != std::string_view::npos) later = ticket;
+  struct : journal::Consumer {
+    void Receive(const journal::Record& record) override {
+      if (record.bytes().find("TAKE") != std::string_view::npos) taken = record.ticket();
+      if (record.bytes().find("later") != std::string_view::npos) later = record.ticket();
     }
     uint64_t taken = 0;
     uint64_t later = 0;
   } sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   for (int i = 0; i < 50; ++i) giver.Run({"SET", "ahead", "1"});
   Waits(a, {"TAKE", "k", "0"});
   giver.Run({"GIVE", "k", "1"});
   EXPECT_EQ("$1\r\nk\r\n", Answer(a));
   a.Run({"SET", "later", "1"});
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   EXPECT_GT(sink.taken, 50U);
   EXPECT_GT(sink.later, sink.taken);
   EXPECT_GT(a.client.wrote, sink.taken);

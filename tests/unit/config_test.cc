@@ -283,7 +283,7 @@ TEST(ConfigTable, KnowsEveryNameOfRedisAndItsOwn) {
   EXPECT_EQ(values.erase("http-bind"), 1U);
   for (const char* name :
        {"http-hosts", "http-max-header", "http-max-body", "http-timeout", "http-idle-timeout",
-        "associations-prefix", "associations-top", "save-max-rate", "ratelimit-enabled",
+        "associations-prefix", "associations-top", "aof-ring", "save-max-rate", "ratelimit-enabled",
         "ratelimit-default", "ratelimit-user", "ratelimit-ip", "ratelimit-exempt",
         "ratelimit-key-prefix"}) {
     EXPECT_EQ(values.erase(name), 1U) << name;

@@ -137,17 +137,17 @@ TEST(Engine, PausedClientsWaitAndGoOn) {
 }
 
 TEST(Engine, JournalsEffectsInTicketOrder) {
-  struct Words final : journal::Sink {
-    void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-      EXPECT_GT(ticket, std::exchange(last, ticket));
-      text.push_back(std::to_string(groups) + ":" + std::string(effects));
+  struct Words final : journal::Consumer {
+    void Receive(const journal::Record& record) override {
+      EXPECT_GT(record.ticket(), std::exchange(last, record.ticket()));
+      text.push_back(std::to_string(record.size()) + ":" + std::string(record.bytes()));
     }
     uint64_t last = 0;
     std::vector<std::string> text;
   };
   TestEngine test(1);
   Words sink;
-  test.engine.journal().SetSink(&sink);
+  test.engine.journal().Attach(sink);
   TestClient client(test, 0);
   client.Run({"SET", "a", "1"});
   client.Run({"GET", "a"});
@@ -157,7 +157,7 @@ TEST(Engine, JournalsEffectsInTicketOrder) {
   client.Run({"EXEC"});
   client.Run({"SET", "c", "v", "PX", "1000"});
   test.engine.journal().Flush();
-  test.engine.journal().SetSink(nullptr);
+  test.engine.journal().Detach(sink);
   ASSERT_EQ(sink.text.size(), 3U);
   EXPECT_EQ(sink.text[0].substr(0, 2), "1:");
   EXPECT_EQ(sink.text[1].substr(0, 2), "2:");

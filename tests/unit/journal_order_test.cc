@@ -2,7 +2,6 @@
 // transactions and all at once; what was logged, run again by one client, gives the same data.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,9 +9,9 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "base/text.h"
 #include "engine_fixture.h"
 #include "journal/journal.h"
+#include "journal_text.h"
 
 namespace sava::engine {
 namespace {
@@ -24,35 +23,12 @@ struct Logged {
   Words words;
 };
 
-Words ParseCommand(std::string_view resp) {
-  const auto number = [&resp] {
-    const size_t end = resp.find("\r\n");
-    int64_t value = 0;
-    EXPECT_TRUE(base::ParseInt(resp.substr(1, end - 1), &value));
-    resp.remove_prefix(end + 2);
-    return static_cast<size_t>(value);
-  };
-  Words words(number());
-  for (std::string& word : words) {
-    const size_t size = number();
-    word = resp.substr(0, size);
-    resp.remove_prefix(size + 2);
-  }
-  return words;
-}
-
-struct Recorder final : journal::Sink {
-  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-    EXPECT_GE(ticket, next);
-    for (uint32_t i = 0; i < groups; ++i) {
-      uint32_t db;
-      uint32_t size;
-      memcpy(&db, effects.data(), 4);
-      memcpy(&size, effects.data() + 4, 4);
-      log.push_back({db, ParseCommand(effects.substr(8, size))});
-      effects.remove_prefix(8 + size);
+struct Recorder final : journal::Consumer {
+  void Receive(const journal::Record& record) override {
+    EXPECT_GE(record.ticket(), next);
+    for (const journal::Effect& effect : record) {
+      log.push_back({effect.database, journal::WordsOf(effect.bytes)});
     }
-    EXPECT_TRUE(effects.empty());
   }
   void EndRun(uint64_t now) override { next = now; }
 
@@ -118,7 +94,7 @@ TEST_F(OrderTest, RunAgainItGivesTheSameData) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     Recorder sink;
     TestEngine test(kLanes);
-    test.engine.journal().SetSink(&sink);
+    test.engine.journal().Attach(sink);
     {
       std::vector<std::jthread> threads;
       for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -132,7 +108,7 @@ TEST_F(OrderTest, RunAgainItGivesTheSameData) {
         });
       }
     }
-    test.engine.journal().SetSink(nullptr);
+    test.engine.journal().Detach(sink);
     TestEngine again(1);
     {
       TestClient client(again, 0);
@@ -155,7 +131,7 @@ TEST(Journal, NobodyIsToldOfAWriteBeforeItHasItsTicket) {
   test.settings.notify_keyspace_events =
       commands::kNotifyKeyspace | commands::kNotifyKeyevent | commands::kNotifyString;
   journal::Journal& journal = test.engine.journal();
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   TestClient listener(test, 1);
   TestClient monitor(test, 1);
   TestClient writer(test, 0);
@@ -190,7 +166,7 @@ TEST(Journal, NobodyIsToldOfAWriteBeforeItHasItsTicket) {
   EXPECT_NE(std::string::npos, monitor.TakeOutput().find("\"SET\" \"a\" \"4\""));
   test.engine.observer().monitors().fetch_sub(1);
   listener.lane.mailbox.set_wake({});
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The journal: records of several threads reach the sink once, whole and in ticket order.
+// The journal: records of several threads reach the consumers once, whole and in ticket order.
 #include "journal/journal.h"
 
 #include <fmt/format.h>
@@ -15,15 +15,16 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "journal_text.h"
 
 namespace sava::journal {
 namespace {
 
-struct Recorder final : Sink {
-  void Record(uint64_t ticket, uint32_t groups, std::string_view effects) override {
-    in_order = in_order && ticket >= last && ticket >= next;
-    last = ticket;
-    texts.push_back(std::to_string(groups) + ":" + std::string(effects));
+struct Recorder final : Consumer {
+  void Receive(const Record& record) override {
+    in_order = in_order && record.ticket() >= last && record.ticket() >= next;
+    last = record.ticket();
+    texts.push_back(TextOf(record));
   }
   // Nothing below it is to come.
   void EndRun(uint64_t now) override {
@@ -55,7 +56,7 @@ TEST(Journal, MergesLanesInTheOrderOfTheirLocks) {
   constexpr int kEach = 20'000;
   constexpr size_t kPlaces = 5;
   Journal journal(kLanes);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   std::array<Place, kPlaces> places;
   {
     std::vector<std::jthread> writers;
@@ -71,8 +72,9 @@ TEST(Journal, MergesLanesInTheOrderOfTheirLocks) {
           const std::lock_guard lock(place.lock);
           seen = std::max(seen, place.seen);
           const uint64_t before = seen;
-          seen = journal.Append(
-              lane, 1, fmt::format("{} {} {} {} {}", lane, i, at, place.count++, text), seen);
+          seen =
+              AppendText(journal, lane,
+                         {fmt::format("{} {} {} {} {}", lane, i, at, place.count++, text)}, seen);
           EXPECT_GT(seen, before);
           place.seen = seen;
           if (i % 100 == 0) journal.Nudge();
@@ -82,7 +84,7 @@ TEST(Journal, MergesLanesInTheOrderOfTheirLocks) {
     }
   }
   const uint64_t next = journal.next_ticket();
-  journal.SetSink(nullptr);  // delivers everything first
+  journal.Detach(sink);  // delivers everything first
   EXPECT_FALSE(journal.enabled());
   EXPECT_EQ(journal.backlog(), 0);
   ASSERT_EQ(sink.texts.size(), kLanes * kEach);
@@ -105,15 +107,15 @@ TEST(Journal, MergesLanesInTheOrderOfTheirLocks) {
 TEST(Journal, ACutDividesRecords) {
   Recorder sink;
   Journal journal(3);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   uint64_t last = 0;
-  for (int i = 0; i < 10; ++i) last = journal.Append(0, 1, "before", last);
-  last = std::max(last, journal.Append(1, 1, "elsewhere", 0));
+  for (int i = 0; i < 10; ++i) last = AppendText(journal, 0, {"before"}, last);
+  last = std::max(last, AppendText(journal, 1, {"elsewhere"}, 0));
   const uint64_t cut = journal.Cut();
   EXPECT_EQ(cut, last + 1);
-  EXPECT_GE(journal.Append(2, 1, "after", 0), cut);
-  EXPECT_GE(journal.Append(1, 1, "after", 0), cut);
-  journal.SetSink(nullptr);
+  EXPECT_GE(AppendText(journal, 2, {"after"}, 0), cut);
+  EXPECT_GE(AppendText(journal, 1, {"after"}, 0), cut);
+  journal.Detach(sink);
   EXPECT_TRUE(sink.in_order);
   ASSERT_EQ(sink.texts.size(), 13U);
   EXPECT_EQ(sink.texts[11], "1:after");
@@ -124,14 +126,14 @@ TEST(Journal, ACutDividesRecords) {
 TEST(Journal, AnIdleLaneIsNotWaitedFor) {
   Recorder sink;
   Journal journal(4);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   uint64_t last = 0;
-  for (int i = 0; i < 1000; ++i) last = journal.Append(1, 1, "x", last);
+  for (int i = 0; i < 1000; ++i) last = AppendText(journal, 1, {"x"}, last);
   while (!journal.MergeHere()) std::this_thread::yield();
   EXPECT_EQ(sink.next, last + 1);
   // It was told: its first record comes after those that were delivered.
-  EXPECT_GT(journal.Append(3, 1, "y", 0), last);
-  journal.SetSink(nullptr);
+  EXPECT_GT(AppendText(journal, 3, {"y"}, 0), last);
+  journal.Detach(sink);
   EXPECT_TRUE(sink.in_order);
   EXPECT_EQ(sink.texts.size(), 1001U);
 }
@@ -139,7 +141,7 @@ TEST(Journal, AnIdleLaneIsNotWaitedFor) {
 TEST(Journal, PausesAfterRecordsAndWithoutThem) {
   Recorder sink;
   Journal journal(1);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   const auto wait_for = [&sink](int pauses) {
     for (int i = 0; i < 10'000 && sink.pauses.load() < pauses; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -147,19 +149,19 @@ TEST(Journal, PausesAfterRecordsAndWithoutThem) {
     return sink.pauses.load() >= pauses;
   };
   EXPECT_TRUE(wait_for(2));  // nothing came
-  journal.Append(0, 1, "a", 0);
+  AppendText(journal, 0, {"a"}, 0);
   journal.Flush();
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
   EXPECT_EQ(sink.texts, std::vector<std::string>{"1:a"});
 
-  // Another sink goes on with the next ticket.
+  // Another consumer goes on with the next ticket.
   Recorder next;
   next.next = journal.next_ticket();
-  journal.SetSink(&next);
-  journal.Append(0, 2, "b", 0);
-  journal.SetSink(nullptr);
+  journal.Attach(next);
+  AppendText(journal, 0, {"b", "c"}, 0);
+  journal.Detach(next);
   EXPECT_TRUE(next.in_order);
-  EXPECT_EQ(next.texts, std::vector<std::string>{"2:b"});
+  EXPECT_EQ(next.texts, std::vector<std::string>{"2:b c"});
   EXPECT_GE(next.pauses.load(), 1);
 }
 
@@ -167,14 +169,14 @@ TEST(Journal, PausesAfterRecordsAndWithoutThem) {
 TEST(Journal, MergesOnTheThreadOfWhoWaits) {
   Recorder sink;
   Journal journal(2);
-  EXPECT_FALSE(journal.MergeHere());  // there is no sink
-  journal.SetSink(&sink);
-  journal.Append(0, 1, "a", 0);
-  journal.Append(1, 1, "b", 0);
+  EXPECT_FALSE(journal.MergeHere());  // there is no consumer
+  journal.Attach(sink);
+  AppendText(journal, 0, {"a"}, 0);
+  AppendText(journal, 1, {"b"}, 0);
   while (!journal.MergeHere()) std::this_thread::yield();
   EXPECT_EQ(journal.backlog(), 0);
   EXPECT_GE(sink.pauses.load(), 1);
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
   EXPECT_EQ(sink.texts, (std::vector<std::string>{"1:a", "1:b"}));
 }
 
@@ -182,9 +184,9 @@ TEST(Journal, MergesOnTheThreadOfWhoWaits) {
 // tells it or the journal's thread sees to it; who merges has its record delivered, unless
 // another's with an earlier ticket is still on its way.
 TEST(Journal, WhoCannotMergeIsNotForgotten) {
-  struct Last final : Sink {
-    void Record(uint64_t ticket, uint32_t, std::string_view) override {
-      in_order = in_order && ticket >= taken;
+  struct Last final : Consumer {
+    void Receive(const Record& record) override {
+      in_order = in_order && record.ticket() >= taken;
       ++count;
     }
     void EndRun(uint64_t next) override { taken = next; }
@@ -201,20 +203,20 @@ TEST(Journal, WhoCannotMergeIsNotForgotten) {
   constexpr size_t kWriters = 4;
   constexpr uint64_t kEach = 500;
   Journal journal(kWriters);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   {
     std::vector<std::jthread> writers;
     for (size_t lane = 0; lane < kWriters; ++lane) {
       writers.emplace_back([&, lane] {
         for (uint64_t i = 0; i < kEach; ++i) {
-          const uint64_t ticket = journal.Append(lane, 1, "x", 0);
+          const uint64_t ticket = AppendText(journal, lane, {"x"}, 0);
           if (journal.MergeHere() && sink.done <= ticket) journal.Nudge();
           for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
         }
       });
     }
   }
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
   EXPECT_TRUE(sink.in_order);
   EXPECT_EQ(sink.count, kWriters * kEach);
 }
@@ -223,19 +225,19 @@ TEST(Journal, WhoCannotMergeIsNotForgotten) {
 TEST(Journal, MergesAllThatWasThere) {
   Recorder sink;
   Journal journal(1);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   constexpr size_t kRecords = 40;
-  for (size_t i = 0; i < kRecords; ++i) journal.Append(0, 1, std::string(100'000, 'x'), 0);
+  for (size_t i = 0; i < kRecords; ++i) AppendText(journal, 0, {std::string(100'000, 'x')}, 0);
   while (!journal.MergeHere()) std::this_thread::yield();
   EXPECT_EQ(journal.backlog(), 0);
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
   EXPECT_EQ(sink.texts.size(), kRecords);
 }
 
 // Writers that wait for a Pause share it, and none waits for ever.
 TEST(Journal, WaitingWritersShareAPause) {
-  struct Slow final : Sink {
-    void Record(uint64_t, uint32_t, std::string_view) override { ++count; }
+  struct Slow final : Consumer {
+    void Receive(const Record&) override { ++count; }
     void EndRun(uint64_t next) override { taken = next; }
     void Pause() override {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -251,13 +253,13 @@ TEST(Journal, WaitingWritersShareAPause) {
   constexpr size_t kWriters = 8;
   constexpr int kEach = 200;
   Journal journal(kWriters);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   {
     std::vector<std::jthread> writers;
     for (size_t lane = 0; lane < kWriters; ++lane) {
       writers.emplace_back([&, lane] {
         for (int i = 0; i < kEach; ++i) {
-          const uint64_t ticket = journal.Append(lane, 1, "x", 0);
+          const uint64_t ticket = AppendText(journal, lane, {"x"}, 0);
           journal.Nudge();
           for (uint64_t seen = sink.done; seen <= ticket; seen = sink.done) sink.done.wait(seen);
         }
@@ -266,13 +268,13 @@ TEST(Journal, WaitingWritersShareAPause) {
   }
   EXPECT_EQ(sink.count, kWriters * kEach);
   EXPECT_LT(sink.shared, kWriters * kEach);
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
 }
 
 TEST(Journal, EachNudgeIsFollowedByAPause) {
   Recorder sink;
   Journal journal(1);
-  journal.SetSink(&sink);
+  journal.Attach(sink);
   for (int i = 0; i < 50; ++i) {
     const int before = sink.pauses.load();
     journal.Nudge();
@@ -281,7 +283,82 @@ TEST(Journal, EachNudgeIsFollowedByAPause) {
     }
     ASSERT_GT(sink.pauses.load(), before);
   }
-  journal.SetSink(nullptr);
+  journal.Detach(sink);
+}
+
+// A record of many effects, and of large ones, is handed over whole, wherever a chunk ends.
+TEST(Journal, RecordsOfManyEffectsStayWhole) {
+  Recorder sink;
+  Journal journal(1);
+  journal.Attach(sink);
+  base::Rng rng(5);
+  std::vector<std::string> expected;
+  uint64_t last = 0;
+  for (int i = 0; i < 300; ++i) {
+    TextWords words;
+    const size_t count = i % 50 == 49 ? 5000 : 1 + rng.Below(40);
+    for (size_t j = 0; j < count; ++j) {
+      const size_t size = rng.Below(60) == 0 ? rng.Below(100'000) : rng.Below(200);
+      words.push_back(fmt::format("{}.{}:{}", i, j, std::string(size, 'x')));
+    }
+    std::string text = std::to_string(count) + ":";
+    for (const std::string& word : words) text += word + " ";
+    text.pop_back();
+    expected.push_back(std::move(text));
+    last = AppendText(journal, 0, words, last);
+    if (i % 7 == 0) journal.MergeHere();
+  }
+  journal.Detach(sink);
+  EXPECT_TRUE(sink.in_order);
+  ASSERT_EQ(sink.texts.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) ASSERT_TRUE(sink.texts[i] == expected[i]) << i;
+}
+
+TEST(Journal, WhatIsDiscardedIsNotRecorded) {
+  Recorder sink;
+  Journal journal(1);
+  journal.Attach(sink);
+  const auto add = [&](const std::string& word) {
+    const std::string_view view = word;
+    journal.Add(0, {&view, 1}, 0);
+  };
+  for (const size_t size : {10, 1'000'000}) {
+    AppendText(journal, 0, {"before"}, 0);
+    add("gone");
+    add(std::string(size, 'x'));
+    journal.Discard(0);
+    AppendText(journal, 0, {"a", "b"}, 0);
+  }
+  journal.Detach(sink);
+  EXPECT_EQ(sink.texts, (std::vector<std::string>{"1:before", "2:a b", "1:before", "2:a b"}));
+  EXPECT_EQ(journal.backlog(), 0);
+}
+
+// Each consumer gets what is appended from its coming to its going, in the same order.
+TEST(Journal, ConsumersComeAndGo) {
+  Recorder first;
+  Recorder second;
+  Journal journal(2);
+  journal.Detach(second);  // it never came
+  EXPECT_FALSE(journal.enabled());
+  journal.Attach(first);
+  uint64_t last = AppendText(journal, 0, {"a"}, 0);
+  journal.Attach(second);
+  EXPECT_EQ(first.texts, std::vector<std::string>{"1:a"});
+  last = AppendText(journal, 1, {"b"}, last);
+  last = AppendText(journal, 0, {"c"}, last);
+  journal.Detach(first);
+  EXPECT_EQ(first.texts, (std::vector<std::string>{"1:a", "1:b", "1:c"}));
+  EXPECT_GE(first.pauses.load(), 1);
+  EXPECT_TRUE(journal.enabled());
+  AppendText(journal, 1, {"d"}, last);
+  journal.Flush();
+  journal.Detach(second);
+  EXPECT_FALSE(journal.enabled());
+  EXPECT_EQ(first.texts.size(), 3U);
+  EXPECT_EQ(second.texts, (std::vector<std::string>{"1:b", "1:c", "1:d"}));
+  EXPECT_TRUE(first.in_order);
+  EXPECT_TRUE(second.in_order);
 }
 
 }  // namespace

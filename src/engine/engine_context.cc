@@ -307,6 +307,7 @@ Value EngineContext::Describe(Entry* entry) const {
 Value EngineContext::Find(std::string_view key, Access access) { return FindIn(db_, key, access); }
 
 Value EngineContext::FindIn(int db, std::string_view key, Access access) {
+  if (access == Access::kWrite) ExpectDiscard();  // what is emptied can be deleted
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
   if (entry != nullptr && entry->has(keyspace::kHasExpiry) && entry->expire_at() < past_ms_) {
@@ -344,8 +345,9 @@ bool EngineContext::IsExpired(int db, std::string_view key) {
 // Before something may be displaced: Discard takes no memory.
 void EngineContext::ExpectDiscard() {
   std::vector<Displaced>& garbage = lane_.garbage;
-  if (garbage.size() == garbage.capacity())
-    garbage.reserve(std::max<size_t>(16, 2 * garbage.size()));
+  constexpr size_t kExpected = 4;
+  if (garbage.capacity() - garbage.size() >= kExpected) return;
+  garbage.reserve(std::max<size_t>(16, 2 * garbage.capacity()));
 }
 
 void EngineContext::Discard(const Displaced& displaced) {
@@ -914,17 +916,20 @@ void EngineContext::NotifyIn(int db, commands::NotifyClass cls, std::string_view
                              std::string_view key) {
   const uint32_t wanted = engine_.settings_->notify_keyspace_events;
   if ((wanted & cls) == 0 || !engine_.pubsub_->anyone()) return;
-  const std::string number = base::IntText(db);
-  if ((wanted & commands::kNotifyKeyspace) != 0) {
-    std::string channel = "__keyspace@" + number + "__:";
-    channel += key;
-    Tell(std::move(channel), event, false);
-  }
-  if ((wanted & commands::kNotifyKeyevent) != 0) {
-    std::string channel = "__keyevent@" + number + "__:";
-    channel += event;
-    Tell(std::move(channel), key, false);
-  }
+  // Nobody is told of what there is no memory to tell of.
+  base::IfMemory([&] {
+    const std::string number = base::IntText(db);
+    if ((wanted & commands::kNotifyKeyspace) != 0) {
+      std::string channel = "__keyspace@" + number + "__:";
+      channel += key;
+      Tell(std::move(channel), event, false);
+    }
+    if ((wanted & commands::kNotifyKeyevent) != 0) {
+      std::string channel = "__keyevent@" + number + "__:";
+      channel += event;
+      Tell(std::move(channel), key, false);
+    }
+  });
 }
 
 int64_t EngineContext::max_string_size() const {

@@ -428,11 +428,21 @@ void Engine::RunBatch(Lane& lane, std::span<Request> batch) {
       client.rate_paid = limiter_.enabled();
     });
     if (!ran && client.has(kClientReplay)) throw std::bad_alloc();
-    // It had not come to its locks.
-    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
+    if (!ran) RefuseForMemory(lane, request);
     if (client.out.over() && !client.has(kClientReplay)) [[unlikely]]
       client.set(kClientCloseNow);
   }
+}
+
+// There was no memory for the command before it came to its locks.
+void Engine::RefuseForMemory(Lane& lane, const Request& request) {
+  Client& client = *request.client;
+  if (request.command != nullptr && request.command->spec->name == "exec") {
+    DiscardTransaction(lane, client);
+  } else if (client.has(kClientMulti)) {
+    client.set(kClientDirtyExec);
+  }
+  protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
 }
 
 bool Engine::Execute(Lane& lane, Client& client, commands::Args args) {

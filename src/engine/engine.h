@@ -376,6 +376,7 @@ class Engine {
 
   void LookAhead(const Lane& lane, std::span<const Request> next) const;
   bool RunOne(Lane& lane, Request& request);
+  void RefuseForMemory(Lane& lane, const Request& request);
   void NoteCall(Lane& lane, Client& client, const commands::Command& command);
   void FindHashes(Lane& lane, std::span<Request> batch);
   // The limiter, see limiting.cc.

@@ -416,6 +416,13 @@ void EngineContext::PutValue(int db, std::string_view key, NewValue& value, int6
   if (at.entry == nullptr) NotifyIn(db, commands::kNotifyNew, "new", key);
 }
 
+void EngineContext::CountAsNewIn(int db, std::string_view key) {
+  const Located at = Locate(db, key);
+  if (at.entry == nullptr) return;
+  at.entry->set_age(InitialAge(*engine_.settings_, now_ms_, lane_.lru_clock));
+  NotifyIn(db, commands::kNotifyNew, "new", key);
+}
+
 void EngineContext::SetString(std::string_view key, std::string_view text, int64_t expire_at,
                               bool as_number) {
   LooseValue loose{StringValue(text, as_number)};
@@ -654,7 +661,7 @@ bool EngineContext::CopyKey(std::string_view src, int dst_db, std::string_view d
   value.bytes = bytes;
   const int64_t expire_at = from.entry->expire_at();
   PutValue(dst_db, dst, value, expire_at);
-  if (replaced) NotifyIn(dst_db, commands::kNotifyNew, "new", dst);
+  if (replaced) CountAsNewIn(dst_db, dst);
   return true;
 }
 

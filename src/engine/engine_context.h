@@ -109,6 +109,7 @@ class EngineContext final : public commands::Context {
   bool SelectDb(int db) override;
   commands::KeyAge Age(std::string_view key) override;
   void SetAge(std::string_view key, int64_t idle_seconds, int frequency) override;
+  void CountAsNew(std::string_view key) override { CountAsNewIn(db_, key); }
   int64_t MemoryOf(std::string_view key, size_t samples) override;
   void Changed(int64_t changes) override { dirty_ += changes; }
   void Notify(commands::NotifyClass cls, std::string_view event, std::string_view key) override {
@@ -200,6 +201,7 @@ class EngineContext final : public commands::Context {
   void ExpectDiscard();
   void Discard(const keyspace::Displaced& displaced);
   void PutValue(int db, std::string_view key, keyspace::NewValue& value, int64_t expire_at);
+  void CountAsNewIn(int db, std::string_view key);
   void MoveValue(int db, std::string_view key, int dst_db, std::string_view dst);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);
   void Propagate(std::span<const std::string_view> words, int db);

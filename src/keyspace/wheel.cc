@@ -110,6 +110,15 @@ void Wheel::File(uint64_t hash, uint64_t tick) {
   Push((*slots)[(tick >> (6 * level)) & 63], hash);
 }
 
+// The item goes only when firing has come to its end; that may file others, but not here. False
+// when there is none.
+bool Wheel::FireLast(Slot& slot, const std::function<void(uint64_t)>& fire) {
+  if (slot.head == nullptr) return false;
+  uint64_t hash = slot.head->items()[slot.head->count - 1];
+  fire(hash);
+  return Pop(slot, &hash);
+}
+
 // A slot's items while they are fired; those that are left go back, also when firing finds no
 // memory.
 struct Wheel::Pending {
@@ -133,7 +142,6 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
   size_t taken = many_ == nullptr ? AdvanceFew(now_tick, budget, fire) : 0;
   if (many_ == nullptr) return taken;
   auto& levels = many_->levels;
-  uint64_t hash;
   while (tick_ <= now_tick) {
     if (size_ == 0) {
       tick_ = now_tick + 1;
@@ -147,18 +155,14 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
       Slot& slot = (*slots)[(tick_ >> (6 * level)) & 63];
       // Detach: firing may add to the same slot again.
       Pending pending(slot);
-      while (taken < budget && Pop(pending.items, &hash)) {
-        ++taken;
-        fire(hash);
-      }
+      while (taken < budget && FireLast(pending.items, fire)) ++taken;
       if (pending.items.head != nullptr) return taken;
     }
     // Firing may make the level.
     while (levels[0] != nullptr && (*levels[0])[tick_ & 63].head != nullptr) {
       if (taken == budget) return taken;
-      Pop((*levels[0])[tick_ & 63], &hash);
-      ++taken;
-      fire(hash);
+      Pending pending((*levels[0])[tick_ & 63]);
+      while (taken < budget && FireLast(pending.items, fire)) ++taken;
     }
     ++tick_;
   }
@@ -178,12 +182,15 @@ size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
       break;
     }
     if (taken == budget) break;
-    const uint64_t hash = due->hash;
-    *due = few_.back();
+    const Item item = *due;
+    fire(item.hash);  // or it stays
+    ++taken;
+    if (many_ != nullptr) break;
+    const auto fired = std::find(few_.begin(), few_.end(), item);
+    if (fired == few_.end()) continue;
+    *fired = few_.back();
     few_.pop_back();
     --size_;
-    ++taken;
-    fire(hash);
   }
   return taken;
 }
@@ -192,12 +199,8 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
   if (many_ == nullptr) return false;
   auto& levels = many_->levels;
   size_t& sweep = many_->sweep;
-  uint64_t hash;
   for (; budget > 0; --budget) {
-    if (Pop(many_->sweeping, &hash)) {
-      each(hash);
-      continue;
-    }
+    if (FireLast(many_->sweeping, each)) continue;
     while (sweep < kSlots * kLevels && levels[sweep / kSlots] == nullptr) sweep += kSlots;
     if (sweep == kSlots * kLevels) {
       sweep = 0;

@@ -34,7 +34,8 @@ class Wheel {
 
   void Add(uint64_t hash, int64_t at_ms);
   // Takes at most `budget` items whose slot is reached and calls fire for each; fire expires the
-  // key or files it again with its true time. Returns how many items were taken.
+  // key or files it again with its true time, or throws: then the item stays. Returns how many
+  // items were taken.
   size_t Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire);
   // Takes at most `budget` items out, slot after slot, for sweeping stale ones: `each` files again
   // what is still wanted. Returns false after a whole turn. A few items are not worth it.
@@ -64,6 +65,7 @@ class Wheel {
   struct Item {
     uint64_t tick;
     uint64_t hash;
+    bool operator==(const Item&) const = default;
   };
 
   static constexpr size_t kSlots = 64;
@@ -83,6 +85,7 @@ class Wheel {
   size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);
   bool Pop(Slot& slot, uint64_t* hash);
+  bool FireLast(Slot& slot, const std::function<void(uint64_t)>& fire);
 
   // While there are a few only: many tables have no more.
   std::vector<Item> few_;

@@ -285,7 +285,9 @@ Waiter::Taken Engine::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Ke
 }
 
 Waiter::Taken Engine::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key) {
-  // What will tell of it is made before anything is taken for it.
+  // What will tell of it, and log it, is made before anything is taken for it.
+  constexpr size_t kEffects = 1024;
+  lane.serving->ExpectRecord(2 * waiter.words.size() + 32 * waiter.args.size() + kEffects);
   auto message = std::make_shared<Message>();
   std::list<Mail> mail;
   mail.push_back({Mail::Kind::kReply, waiter.client, message, waiter.token});

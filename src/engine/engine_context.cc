@@ -159,6 +159,12 @@ void EngineContext::BeginUpkeep() {
 
 void EngineContext::EndUpkeep() { EndGroup(); }
 
+void EngineContext::ExpectRecord(size_t bytes) {
+  if (!engine_.journal_.enabled()) return;
+  record_.Reserve(bytes);
+  engine_.journal_.Reserve(lane_.index, bytes);
+}
+
 void EngineContext::WriteBack(std::string_view key, std::string_view text, bool number,
                               int64_t expire_at) {
   BeginUpkeep();
@@ -546,41 +552,47 @@ void EngineContext::ExpireFields(std::string_view key, commands::Args fields) {
   if (fields.empty()) return ExpireParts(db_, *at.table, at.entry, at.hash, SIZE_MAX);
   if (&at.entry->object()->type() != &types::Hash::Type()) return;
   auto* hash = static_cast<types::Hash*>(at.entry->object());
+  const std::string name(key);
+  ExpectDiscard();
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const std::string_view field : fields) {
     if (hash->ExpiryOf(field) == types::Hash::kNoExpiry || hash->Find(field, now_ms_, nullptr)) {
       continue;
     }
     if (names.empty()) BeforeChange(*at.table, at.entry);
-    if (hash->Remove(field)) names.emplace_back(field);
+    std::string kept(field);
+    if (hash->Remove(field)) names.push_back(std::move(kept));
   }
-  if (!names.empty()) NotePartsExpired(db_, *at.table, at.entry, at.hash, names);
+  if (!names.empty()) NotePartsExpired(db_, *at.table, at.entry, name, at.hash, names);
 }
 
 void EngineContext::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash, size_t budget) {
+  ExpectDiscard();
   BeforeChange(table, entry);
+  const std::string key(entry->key());
   std::vector<std::string> names;
   entry->object()->RemoveExpired(now_ms_, budget, &names);
-  NotePartsExpired(db, table, entry, hash, names);
+  NotePartsExpired(db, table, entry, key, hash, names);
 }
 
-void EngineContext::NotePartsExpired(int db, Table& table, Entry* entry, uint64_t hash,
-                                     const std::vector<std::string>& names) {
-  const std::string key(entry->key());
+void EngineContext::NotePartsExpired(int db, Table& table, Entry* entry, const std::string& key,
+                                     uint64_t hash, const std::vector<std::string>& names) {
   const bool empty = entry->object()->size() == 0;
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
   lane_.stats.expired_parts.Add(names.size());
-  std::vector<std::string_view> words = {"HDEL", key};
-  words.insert(words.end(), names.begin(), names.end());
-  Propagate(words, db);
-  NotifyIn(db, commands::kNotifyHash, "hexpired", key);
+  // What is empty goes, also when there is no memory to tell of it.
   if (empty) {
     Remove(db, table, key, hash, false);
-    NotifyIn(db, commands::kNotifyGeneric, "del", key);
   } else {
     NoteChange(db, Keyspace::StripeOf(hash), key);
   }
+  NotifyIn(db, commands::kNotifyHash, "hexpired", key);
+  if (empty) NotifyIn(db, commands::kNotifyGeneric, "del", key);
+  std::vector<std::string_view> words = {"HDEL", key};
+  words.insert(words.end(), names.begin(), names.end());
+  Propagate(words, db);
 }
 
 void EngineContext::EvictKey(int db, Table& table, Entry* entry, uint64_t hash) {

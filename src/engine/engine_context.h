@@ -50,6 +50,8 @@ class EngineContext final : public commands::Context {
   // Copies arguments too large to be copied under a lock. REQUIRES: no lock held, before Begin.
   void PrebuildLarge(commands::Args args);
   void DropPrebuilt();
+  // Takes the memory for a record of so many bytes.
+  void ExpectRecord(size_t bytes);
   // After Begin: the command of a client that waits, tried again because of `key`, or with all its
   // locks.
   void BeginServing(Waiter* waiter, std::optional<std::string_view> key) {
@@ -145,7 +147,8 @@ class EngineContext final : public commands::Context {
   void ExpireParts(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
                    size_t budget);
   // After `names` were removed from the object at the entry.
-  void NotePartsExpired(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
+  void NotePartsExpired(int db, keyspace::Table& table, keyspace::Entry* entry,
+                        const std::string& key, uint64_t hash,
                         const std::vector<std::string>& names);
   // Removes a key to make room.
   void EvictKey(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash);

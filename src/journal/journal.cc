@@ -66,6 +66,7 @@ struct Journal::Lane {
 
   // The writer's: a chunk with room for so much more.
   Chunk* ChunkFor(size_t size);
+  Chunk* ChunkWithRoom(size_t size);
   // The merger's: a chunk that was read, for the writer to use again.
   void Recycle(Chunk* chunk);
 
@@ -96,6 +97,15 @@ Journal::Chunk* Journal::Lane::ChunkFor(size_t size) {
     return chunk;
   }
   return new Chunk(kChunkBytes);
+}
+
+// The one that is written, or the next one when it has no room for a record of that size.
+Journal::Chunk* Journal::Lane::ChunkWithRoom(size_t size) {
+  const size_t headers = write->filled.load(std::memory_order_relaxed) + 1;
+  if (write->bytes - write->used >= size + headers * sizeof(Chunk::Header)) return write;
+  Chunk* const fresh = ChunkFor(size);
+  write->next.store(fresh, std::memory_order_release);
+  return write = fresh;
 }
 
 void Journal::Lane::Recycle(Chunk* chunk) {
@@ -135,20 +145,18 @@ void Journal::SetSink(Sink* sink) {
     });
 }
 
+void Journal::Reserve(size_t lane, size_t bytes) {
+  lanes_[lane]->ChunkWithRoom(bytes + sizeof(uint64_t));
+}
+
 uint64_t Journal::Append(size_t lane_index, uint32_t groups, std::string_view effects,
                          uint64_t after) {
   using Header = Chunk::Header;
   Lane& lane = *lanes_[lane_index];
   const bool is_long = effects.size() >= Chunk::kLong;
   const size_t size = effects.size() + (is_long ? sizeof(uint64_t) : 0);
-  Chunk* chunk = lane.write;
-  size_t record = chunk->filled.load(std::memory_order_relaxed);
-  if (chunk->bytes - chunk->used - record * sizeof(Header) < size + sizeof(Header)) {
-    Chunk* const fresh = lane.ChunkFor(size);
-    chunk->next.store(fresh, std::memory_order_release);
-    lane.write = chunk = fresh;
-    record = 0;
-  }
+  Chunk* const chunk = lane.ChunkWithRoom(size);
+  const size_t record = chunk->filled.load(std::memory_order_relaxed);
   char* p = chunk->effects() + chunk->used;
   if (is_long) {
     const uint64_t bytes = effects.size();

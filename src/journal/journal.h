@@ -56,6 +56,8 @@ class Journal {
   void SetSink(Sink* sink);
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
 
+  // The next record takes no memory if it has no more effects than that. On the lane's own thread.
+  void Reserve(size_t lane, size_t bytes);
   // Takes a ticket later than `after` and appends the record. after: the last ticket of what was
   // done before under the same locks. REQUIRES: enabled(), the locks of what changed.
   uint64_t Append(size_t lane, uint32_t groups, std::string_view effects, uint64_t after);

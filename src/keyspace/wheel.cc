@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
+
 namespace sava::keyspace {
 
 // Its items follow.
@@ -69,15 +71,18 @@ bool Wheel::Pop(Slot& slot, uint64_t* hash) {
 void Wheel::Add(uint64_t hash, int64_t at_ms) {
   // One tick late, so that a key is past its expiry when its slot is taken.
   uint64_t tick = (static_cast<uint64_t>(at_ms < 0 ? 0 : at_ms) >> kTickBits) + 1;
-  if (tick < tick_) tick = tick_;
-  if (many_ != nullptr) return File(hash, tick);
-  if (few_.size() < kFew) {
-    few_.push_back({tick, hash});
+  AddItem({std::max(tick, tick_), hash});
+}
+
+// REQUIRES: its tick >= tick_.
+void Wheel::AddItem(const Item& item) {
+  if (many_ == nullptr && few_.size() < kFew) {
+    few_.push_back(item);
     ++size_;
     return;
   }
-  Spread();
-  File(hash, tick);
+  if (many_ == nullptr) Spread();
+  File(item.hash, item.tick);
 }
 
 // From a few to levels; without memory they stay a few.
@@ -183,14 +188,15 @@ size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
     }
     if (taken == budget) break;
     const Item item = *due;
-    fire(item.hash);  // or it stays
-    ++taken;
-    if (many_ != nullptr) break;
-    const auto fired = std::find(few_.begin(), few_.end(), item);
-    if (fired == few_.end()) continue;
-    *fired = few_.back();
+    *due = few_.back();
     few_.pop_back();
     --size_;
+    if (!base::IfMemory([&] { fire(item.hash); })) {
+      // It stays, in the room that it has left unless firing has filled that.
+      base::IfMemory([&] { AddItem(item); });
+      throw std::bad_alloc();
+    }
+    ++taken;
   }
   return taken;
 }

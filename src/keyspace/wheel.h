@@ -65,7 +65,6 @@ class Wheel {
   struct Item {
     uint64_t tick;
     uint64_t hash;
-    bool operator==(const Item&) const = default;
   };
 
   static constexpr size_t kSlots = 64;
@@ -79,6 +78,7 @@ class Wheel {
     Slot sweeping;     // what is left of the slot being swept
   };
 
+  void AddItem(const Item& item);
   void Spread();
   void DropMany();
   void File(uint64_t hash, uint64_t tick);

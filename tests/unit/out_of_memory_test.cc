@@ -671,7 +671,7 @@ TEST(OutOfMemory, ATransactionRunsOrIsRefused) {
       EXPECT_TRUE(felt || reply == "*2\r\n+OK\r\n:1\r\n") << reply;
       EXPECT_TRUE(reply.empty() || reply == kNoMemory || reply.starts_with("*2\r\n")) << reply;
       // Run or not, it is over.
-      EXPECT_EQ(server.Run("PING"), "+PONG\r\n");
+      EXPECT_TRUE(server.Run("DBSIZE").starts_with(":"));
       if (!HasFailure()) Inspect(server);
       if (HasFailure() || !felt) break;
     }
@@ -735,6 +735,8 @@ TEST(OutOfMemory, ExpiryGoesOn) {
       server.test.engine.Upkeep(server.client->lane);
       felt = scarcity.felt();
     }
+    // What was not done then is done later.
+    for (int i = 0; i < 20; ++i) server.test.engine.Upkeep(server.client->lane);
     Inspect(server);
     EXPECT_EQ(server.Run("HLEN hash"), ":298\r\n");
     EXPECT_EQ(server.Run("DBSIZE"), ":1\r\n");

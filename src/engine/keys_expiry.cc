@@ -23,42 +23,48 @@ void Keys::ExpireFields(int db, std::string_view key, commands::Args fields) {
   if (fields.empty()) return ExpireParts(db, *at.table, at.entry, at.hash, SIZE_MAX);
   if (&at.entry->object()->type() != &types::Hash::Type()) return;
   auto* hash = static_cast<types::Hash*>(at.entry->object());
+  const int64_t now_ms = invocation_.now_ms();
+  const std::string name(key);
+  ExpectDiscard();
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const std::string_view field : fields) {
-    if (hash->ExpiryOf(field) == types::Hash::kNoExpiry ||
-        hash->Find(field, invocation_.now_ms(), nullptr)) {
+    if (hash->ExpiryOf(field) == types::Hash::kNoExpiry || hash->Find(field, now_ms, nullptr)) {
       continue;
     }
     if (names.empty()) BeforeChange(*at.table, at.entry);
-    if (hash->Remove(field)) names.emplace_back(field);
+    std::string kept(field);
+    if (hash->Remove(field)) names.push_back(std::move(kept));
   }
-  if (!names.empty()) NotePartsExpired(db, *at.table, at.entry, at.hash, names);
+  if (!names.empty()) NotePartsExpired(db, *at.table, at.entry, name, at.hash, names);
 }
 
 void Keys::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash, size_t budget) {
+  ExpectDiscard();
   BeforeChange(table, entry);
+  const std::string key(entry->key());
   std::vector<std::string> names;
   entry->object()->RemoveExpired(invocation_.now_ms(), budget, &names);
-  NotePartsExpired(db, table, entry, hash, names);
+  NotePartsExpired(db, table, entry, key, hash, names);
 }
 
-void Keys::NotePartsExpired(int db, Table& table, Entry* entry, uint64_t hash,
-                            const std::vector<std::string>& names) {
-  const std::string key(entry->key());
+void Keys::NotePartsExpired(int db, Table& table, Entry* entry, const std::string& key,
+                            uint64_t hash, const std::vector<std::string>& names) {
   const bool empty = entry->object()->size() == 0;
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
   lane_.stats.expired_parts.Add(names.size());
-  std::vector<std::string_view> words = {"HDEL", key};
-  words.insert(words.end(), names.begin(), names.end());
-  invocation_.Propagate(words, db);
-  invocation_.Notify(db, commands::kNotifyHash, "hexpired", key);
+  // What is empty goes, also when there is no memory to tell of it.
   if (empty) {
     Remove(db, table, key, hash, false);
-    invocation_.Notify(db, commands::kNotifyGeneric, "del", key);
   } else {
     NoteChange(db, Keyspace::StripeOf(hash), key);
   }
+  invocation_.Notify(db, commands::kNotifyHash, "hexpired", key);
+  if (empty) invocation_.Notify(db, commands::kNotifyGeneric, "del", key);
+  std::vector<std::string_view> words = {"HDEL", key};
+  words.insert(words.end(), names.begin(), names.end());
+  invocation_.Propagate(words, db);
 }
 
 void Keys::Evict(int db, Table& table, Entry* entry, uint64_t hash) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/if_memory.h"
+
 namespace sava::types {
 
 namespace {
@@ -138,7 +140,7 @@ std::optional<size_t> SortedSet::Rank(std::string_view member, double* score) co
 
 void SortedSet::GrowIfNeeded() {
   if (block()->bytes() > SortedTree::kLeafBytes && block()->count() > 1) {
-    set_tree(new SortedTree(block()));
+    base::IfMemory([this] { set_tree(new SortedTree(block())); });  // else the next time
   }
 }
 
@@ -146,7 +148,7 @@ void SortedSet::ShrinkIfPossible() {
   SortedTree* const large = tree();
   if (large->cutting()) return;
   if (large->size() == 0) {
-    set_block(SortedBlock::Make());
+    if (!base::IfMemory([this] { set_block(SortedBlock::Make()); })) return;
   } else if (large->leaves() == 1 && large->block_bytes() <= kBlockAgain) {
     set_block(large->TakeOnlyBlock());
   } else {
@@ -253,12 +255,13 @@ size_t SortedSet::MemoryUsage(size_t /*samples*/) const {
 
 std::unique_ptr<Object> SortedSet::Copy() const {
   auto copy = std::make_unique<SortedSet>();
-  SortedBlock::Free(copy->block());
+  SortedBlock* const empty = copy->block();
   if (is_tree()) {
     copy->set_tree(new SortedTree(*tree()));
   } else {
     copy->set_block(SortedBlock::Compose({{block(), 0, block()->count()}}));
   }
+  SortedBlock::Free(empty);
   copy->set_skiplist(skiplist());
   return copy;
 }

@@ -203,6 +203,8 @@ class Context {
   virtual bool SelectDb(int db) = 0;
   virtual KeyAge Age(std::string_view key) = 0;
   virtual void SetAge(std::string_view key, int64_t idle_seconds, int frequency) = 0;  // -1: leave
+  // The key was replaced, and counts as one that is new.
+  virtual void CountAsNew(std::string_view key) { static_cast<void>(key); }
   // Bytes held for the key, its table slot and value, sampling at most `samples` elements (0: all).
   virtual int64_t MemoryOf(std::string_view key, size_t samples) = 0;
 

@@ -194,11 +194,21 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       client.rate_paid = limits;
     });
     if (!ran && client.origin.admitted) throw std::bad_alloc();
-    // It had not come to its locks.
-    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
+    if (!ran) RefuseForMemory(lane, request);
     if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
   }
+}
+
+// There was no memory for the command before it came to its locks.
+void Runner::RefuseForMemory(Lane& lane, const Request& request) {
+  Client& client = *request.client;
+  if (request.command != nullptr && request.command->is(commands::kRunsQueue)) {
+    engine_.transactions().Discard(lane, client);
+  } else if (client.has(kClientMulti)) {
+    client.set(kClientDirtyExec);
+  }
+  protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
 }
 
 void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
@@ -217,7 +227,7 @@ void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
         CallHandler(lane, {.client = &client, .command = request.command, .args = request.args});
       }
     });
-    if (!ran) protocol::Reply(&client.out, client.resp).Error(commands::errors::kNoMemory);
+    if (!ran) RefuseForMemory(lane, request);
     FinishReply(client, mark);
     lane.batch.busy = false;
     request.outcome = Request::Outcome::kDone;

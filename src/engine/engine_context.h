@@ -50,6 +50,7 @@ class EngineContext final : public InvocationContext {
                  int64_t expire_at) override;
   commands::KeyAge Age(std::string_view key) override;
   void SetAge(std::string_view key, int64_t idle_seconds, int frequency) override;
+  void CountAsNew(std::string_view key) override { keys_.CountAsNew(db_, key); }
   int64_t MemoryOf(std::string_view key, size_t samples) override;
 
   // ---- whole keys, other databases, the whole keyspace: whole_keys.cc ----

@@ -3,6 +3,7 @@
 #include <new>
 #include <string>
 
+#include "base/if_memory.h"
 #include "base/text.h"
 
 namespace sava::engine {
@@ -47,17 +48,20 @@ void Invocation::Notify(int db, commands::NotifyClass cls, std::string_view even
                         std::string_view key) {
   const uint32_t wanted = engine_.settings().notify_keyspace_events;
   if ((wanted & cls) == 0 || !engine_.pubsub().anyone()) return;
-  const std::string number = base::IntText(db);
-  if ((wanted & commands::kNotifyKeyspace) != 0) {
-    std::string channel = "__keyspace@" + number + "__:";
-    channel += key;
-    effects_.Tell(std::move(channel), event, false);
-  }
-  if ((wanted & commands::kNotifyKeyevent) != 0) {
-    std::string channel = "__keyevent@" + number + "__:";
-    channel += event;
-    effects_.Tell(std::move(channel), key, false);
-  }
+  // Nobody is told of what there is no memory to tell of.
+  base::IfMemory([&] {
+    const std::string number = base::IntText(db);
+    if ((wanted & commands::kNotifyKeyspace) != 0) {
+      std::string channel = "__keyspace@" + number + "__:";
+      channel += key;
+      effects_.Tell(std::move(channel), event, false);
+    }
+    if ((wanted & commands::kNotifyKeyevent) != 0) {
+      std::string channel = "__keyevent@" + number + "__:";
+      channel += event;
+      effects_.Tell(std::move(channel), key, false);
+    }
+  });
 }
 
 void Invocation::End() {

@@ -79,6 +79,7 @@ Table& Keys::TableOf(int db, const Located& at) {
 }
 
 Value Keys::Find(int db, std::string_view key, Access access) {
+  if (access == Access::kWrite) ExpectDiscard();  // what is emptied can be deleted
   const Located at = Locate(db, key);
   Entry* entry = at.entry;
   if (entry != nullptr && Expired(*entry)) {
@@ -170,9 +171,9 @@ void Keys::SetInitialAge(Entry* entry) {
 
 void Keys::ExpectDiscard() {
   std::vector<Displaced>& garbage = lane_.memory.garbage;
-  if (garbage.size() == garbage.capacity()) {
-    garbage.reserve(std::max<size_t>(16, 2 * garbage.size()));
-  }
+  constexpr size_t kExpected = 4;
+  if (garbage.capacity() - garbage.size() >= kExpected) return;
+  garbage.reserve(std::max<size_t>(16, 2 * garbage.capacity()));
 }
 
 void Keys::Discard(const Displaced& displaced) {
@@ -231,6 +232,13 @@ void Keys::PutValue(int db, std::string_view key, NewValue& value, int64_t expir
   }
   NoteChange(db, at.stripe, key);
   if (at.entry == nullptr) invocation_.Notify(db, commands::kNotifyNew, "new", key);
+}
+
+void Keys::CountAsNew(int db, std::string_view key) {
+  const Located at = Locate(db, key);
+  if (at.entry == nullptr) return;
+  SetInitialAge(at.entry);
+  invocation_.Notify(db, commands::kNotifyNew, "new", key);
 }
 
 void Keys::SetString(int db, std::string_view key, std::string_view text, int64_t expire_at,
@@ -386,7 +394,7 @@ bool Keys::Copy(int db, std::string_view src, int dst_db, std::string_view dst, 
   const std::string bytes(loose.value.bytes);
   loose.value.bytes = bytes;
   PutValue(dst_db, dst, loose.value, from.entry->expire_at());
-  if (replaced) invocation_.Notify(dst_db, commands::kNotifyNew, "new", dst);
+  if (replaced) CountAsNew(dst_db, dst);
   return true;
 }
 

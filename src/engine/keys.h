@@ -51,6 +51,8 @@ class Keys {
   // False when there was none, or none any more.
   bool Delete(int db, std::string_view key);
   void SetExpiry(int db, std::string_view key, int64_t expire_at);
+  // The key was replaced, and counts as one that is new.
+  void CountAsNew(int db, std::string_view key);
   void Touched(int db, std::string_view key);
   void DeadlineMoved(int db, std::string_view key);
 
@@ -85,7 +87,8 @@ class Keys {
   void NoteChange(int db, size_t stripe, std::string_view key);
   // gone: the key is there no longer; expired: because its time was over.
   void NoteGone(int db, size_t stripe, std::string_view key, bool expired);
-  void NotePartsExpired(int db, keyspace::Table& table, keyspace::Entry* entry, uint64_t hash,
+  void NotePartsExpired(int db, keyspace::Table& table, keyspace::Entry* entry,
+                        const std::string& key, uint64_t hash,
                         const std::vector<std::string>& names);
   void Discard(const keyspace::Displaced& displaced);
   void Remove(int db, keyspace::Table& table, std::string_view key, uint64_t hash, bool expired);

@@ -21,40 +21,46 @@ void Keys::ExpireFields(int db, std::string_view key, commands::Args fields) {
   if (at.entry == nullptr || at.entry->kind() != keyspace::Kind::kObject) return;
   if (fields.empty()) return ExpireParts(db, *at.table, at.entry, at.hash, SIZE_MAX);
   types::Object* const object = at.entry->object();
+  const std::string name(key);
+  ExpectDiscard();
   std::vector<std::string> names;
+  names.reserve(fields.size());
   for (const std::string_view field : fields) {
     if (!object->IsPartExpired(field, invocation_.now_ms())) continue;
     if (names.empty()) BeforeChange(*at.table, at.entry);
-    if (object->RemovePart(field)) names.emplace_back(field);
+    std::string kept(field);
+    if (object->RemovePart(field)) names.push_back(std::move(kept));
   }
-  if (!names.empty()) NotePartsExpired(db, *at.table, at.entry, at.hash, names);
+  if (!names.empty()) NotePartsExpired(db, *at.table, at.entry, name, at.hash, names);
 }
 
 void Keys::ExpireParts(int db, Table& table, Entry* entry, uint64_t hash, size_t budget) {
+  ExpectDiscard();
   BeforeChange(table, entry);
+  const std::string key(entry->key());
   std::vector<std::string> names;
   entry->object()->RemoveExpired(invocation_.now_ms(), budget, &names);
-  NotePartsExpired(db, table, entry, hash, names);
+  NotePartsExpired(db, table, entry, key, hash, names);
 }
 
-void Keys::NotePartsExpired(int db, Table& table, Entry* entry, uint64_t hash,
-                            const std::vector<std::string>& names) {
-  const std::string key(entry->key());
+void Keys::NotePartsExpired(int db, Table& table, Entry* entry, const std::string& key,
+                            uint64_t hash, const std::vector<std::string>& names) {
   const bool empty = entry->object()->size() == 0;
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
   lane_.stats.expired_parts.Add(names.size());
-  const types::PartEffect& effect = entry->object()->type().part_effect;
-  std::vector<std::string_view> words = {effect.command, key};
-  words.insert(words.end(), names.begin(), names.end());
-  invocation_.Propagate(words, db);
-  invocation_.Notify(db, commands::NotifyClassOf(effect.event_class), effect.event, key);
+  const types::PartEffect effect = entry->object()->type().part_effect;
+  // What is empty goes, also when there is no memory to tell of it.
   if (empty) {
     Remove(db, table, key, hash, false);
-    invocation_.Notify(db, commands::kNotifyGeneric, "del", key);
   } else {
     NoteChange(db, Keyspace::StripeOf(hash), key);
   }
+  invocation_.Notify(db, commands::NotifyClassOf(effect.event_class), effect.event, key);
+  if (empty) invocation_.Notify(db, commands::kNotifyGeneric, "del", key);
+  std::vector<std::string_view> words = {effect.command, key};
+  words.insert(words.end(), names.begin(), names.end());
+  invocation_.Propagate(words, db);
 }
 
 void Keys::Evict(int db, Table& table, Entry* entry, uint64_t hash) {

@@ -45,6 +45,7 @@ class Runner {
   // False when the client is to wait.
   bool RunOne(Lane& lane, Request& request);
   bool RunLocked(Lane& lane, Request& request, size_t mark);
+  void RefuseForMemory(Lane& lane, const Request& request);
   void NoteCall(Lane& lane, const Invocation& invocation, const protocol::Reply& reply);
   void HoldForSave(Lane& lane, Client& client, size_t mark);
 

@@ -209,7 +209,11 @@ Waiter::Taken Waiting::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::K
 }
 
 Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key) {
-  // What will tell of it is made before anything is taken for it.
+  // What will tell of it, and log it, is made before anything is taken for it.
+  if (journal::Journal& journal = engine_.journal(); journal.enabled()) {
+    constexpr size_t kEffects = 1024;
+    journal.Reserve(lane.index, 2 * waiter.words.size() + 32 * waiter.args.size() + kEffects);
+  }
   auto message = std::make_shared<Message>();
   std::list<Mail> mail;
   mail.push_back({Mail::Kind::kReply, waiter.client, message, waiter.token});

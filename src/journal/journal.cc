@@ -228,6 +228,11 @@ void Journal::Add(size_t lane_index, std::span<const std::string_view> words, ui
   lane.Added(static_cast<size_t>(p - begin), database, to);
 }
 
+void Journal::Reserve(size_t lane, size_t bytes) {
+  constexpr size_t kEffects = 16;
+  static_cast<void>(lanes_[lane]->Room(bytes + kEffects * sizeof(Chunk::Header)));
+}
+
 void Journal::Discard(size_t lane) { lanes_[lane]->Discard(); }
 
 uint64_t Journal::Append(size_t lane_index, uint64_t after) {

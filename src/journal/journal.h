@@ -68,6 +68,9 @@ class Journal {
   // ticket of what was done before under the same locks. Never fails. REQUIRES: an effect was
   // added; the locks of what changed.
   uint64_t Append(size_t lane, uint64_t after);
+  // The next record takes no memory if it has no more than that many bytes, and few effects. On the
+  // lane's own thread. REQUIRES: enabled().
+  void Reserve(size_t lane, size_t bytes);
   // Forgets the effects that were added.
   void Discard(size_t lane);
 

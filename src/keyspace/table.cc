@@ -826,16 +826,6 @@ void Table::NoteDeadline(uint64_t hash, Entry* entry) {
   Settle();
 }
 
-// While the wheel turns.
-bool Table::AddAgain(uint64_t item, int64_t at) {
-  try {
-    wheel_->Add(item, at);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
 size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Entry*)>& expire,
                      const std::function<void(Entry*)>& visit) {
   wheel_start_ = now_ms;
@@ -853,14 +843,14 @@ size_t Table::Expire(int64_t now_ms, size_t budget, const std::function<void(Ent
         if (at < now_ms && visit) {
           visit(entry);
         } else {
-          AddAgain(item, at);
+          wheel_->Add(item, at);
         }
         continue;
       }
       if (entry->expire_at() < now_ms) {
         expire(entry);
       } else {
-        entry->set_flag(kInWheel, AddAgain(item, entry->expire_at()));
+        wheel_->Add(item, entry->expire_at());
       }
     }
   };

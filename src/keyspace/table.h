@@ -178,7 +178,6 @@ class Table {
   void TakeValue(Entry* entry, Displaced* displaced);
   void NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry);
   bool FileItem(uint64_t item, int64_t at);
-  bool AddAgain(uint64_t item, int64_t at);
   static bool Wants(const Entry& entry, uint64_t item);
   void CountExpiring(int64_t delta) {
     expiring_.store(expiring_.load(std::memory_order_relaxed) + static_cast<size_t>(delta),

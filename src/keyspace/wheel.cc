@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
+
 namespace sava::keyspace {
 
 // Its items follow.
@@ -69,15 +71,18 @@ bool Wheel::Pop(Slot& slot, uint64_t* hash) {
 void Wheel::Add(uint64_t hash, int64_t at_ms) {
   // One tick late, so that a key is past its expiry when its slot is taken.
   uint64_t tick = (static_cast<uint64_t>(at_ms < 0 ? 0 : at_ms) >> kTickBits) + 1;
-  if (tick < tick_) tick = tick_;
-  if (many_ != nullptr) return File(hash, tick);
-  if (few_.size() < kFew) {
-    few_.push_back({tick, hash});
+  AddItem({std::max(tick, tick_), hash});
+}
+
+// REQUIRES: its tick >= tick_.
+void Wheel::AddItem(const Item& item) {
+  if (many_ == nullptr && few_.size() < kFew) {
+    few_.push_back(item);
     ++size_;
     return;
   }
-  Spread();
-  File(hash, tick);
+  if (many_ == nullptr) Spread();
+  File(item.hash, item.tick);
 }
 
 // From a few to levels; without memory they stay a few.
@@ -110,6 +115,15 @@ void Wheel::File(uint64_t hash, uint64_t tick) {
   Push((*slots)[(tick >> (6 * level)) & 63], hash);
 }
 
+// The item goes only when firing has come to its end; that may file others, but not here. False
+// when there is none.
+bool Wheel::FireLast(Slot& slot, const std::function<void(uint64_t)>& fire) {
+  if (slot.head == nullptr) return false;
+  uint64_t hash = slot.head->items()[slot.head->count - 1];
+  fire(hash);
+  return Pop(slot, &hash);
+}
+
 // A slot's items while they are fired; those that are left go back, also when firing finds no
 // memory.
 struct Wheel::Pending {
@@ -133,7 +147,6 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
   size_t taken = many_ == nullptr ? AdvanceFew(now_tick, budget, fire) : 0;
   if (many_ == nullptr) return taken;
   auto& levels = many_->levels;
-  uint64_t hash;
   while (tick_ <= now_tick) {
     if (size_ == 0) {
       tick_ = now_tick + 1;
@@ -147,18 +160,14 @@ size_t Wheel::Advance(int64_t now_ms, size_t budget, const std::function<void(ui
       Slot& slot = (*slots)[(tick_ >> (6 * level)) & 63];
       // Detach: firing may add to the same slot again.
       Pending pending(slot);
-      while (taken < budget && Pop(pending.items, &hash)) {
-        ++taken;
-        fire(hash);
-      }
+      while (taken < budget && FireLast(pending.items, fire)) ++taken;
       if (pending.items.head != nullptr) return taken;
     }
     // Firing may make the level.
     while (levels[0] != nullptr && (*levels[0])[tick_ & 63].head != nullptr) {
       if (taken == budget) return taken;
-      Pop((*levels[0])[tick_ & 63], &hash);
-      ++taken;
-      fire(hash);
+      Pending pending((*levels[0])[tick_ & 63]);
+      while (taken < budget && FireLast(pending.items, fire)) ++taken;
     }
     ++tick_;
   }
@@ -178,12 +187,16 @@ size_t Wheel::AdvanceFew(uint64_t now_tick, size_t budget,
       break;
     }
     if (taken == budget) break;
-    const uint64_t hash = due->hash;
+    const Item item = *due;
     *due = few_.back();
     few_.pop_back();
     --size_;
+    if (!base::IfMemory([&] { fire(item.hash); })) {
+      // It stays, in the room that it has left unless firing has filled that.
+      base::IfMemory([&] { AddItem(item); });
+      throw std::bad_alloc();
+    }
     ++taken;
-    fire(hash);
   }
   return taken;
 }
@@ -192,12 +205,8 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
   if (many_ == nullptr) return false;
   auto& levels = many_->levels;
   size_t& sweep = many_->sweep;
-  uint64_t hash;
   for (; budget > 0; --budget) {
-    if (Pop(many_->sweeping, &hash)) {
-      each(hash);
-      continue;
-    }
+    if (FireLast(many_->sweeping, each)) continue;
     while (sweep < kSlots * kLevels && levels[sweep / kSlots] == nullptr) sweep += kSlots;
     if (sweep == kSlots * kLevels) {
       sweep = 0;

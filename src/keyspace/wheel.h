@@ -34,7 +34,8 @@ class Wheel {
 
   void Add(uint64_t hash, int64_t at_ms);
   // Takes at most `budget` items whose slot is reached and calls fire for each; fire expires the
-  // key or files it again with its true time. Returns how many items were taken.
+  // key or files it again with its true time, or throws: then the item stays. Returns how many
+  // items were taken.
   size_t Advance(int64_t now_ms, size_t budget, const std::function<void(uint64_t)>& fire);
   // Takes at most `budget` items out, slot after slot, for sweeping stale ones: `each` files again
   // what is still wanted. Returns false after a whole turn. A few items are not worth it.
@@ -77,12 +78,14 @@ class Wheel {
     Slot sweeping;     // what is left of the slot being swept
   };
 
+  void AddItem(const Item& item);
   void Spread();
   void DropMany();
   void File(uint64_t hash, uint64_t tick);
   size_t AdvanceFew(uint64_t now_tick, size_t budget, const std::function<void(uint64_t)>& fire);
   void Push(Slot& slot, uint64_t hash);
   bool Pop(Slot& slot, uint64_t* hash);
+  bool FireLast(Slot& slot, const std::function<void(uint64_t)>& fire);
 
   // While there are a few only: many tables have no more.
   std::vector<Item> few_;

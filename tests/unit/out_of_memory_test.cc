@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -110,9 +112,9 @@ class Scarcity {
   bool felt() const { return refused > 0; }
 };
 
-class Log : public journal::Sink {
+class Log : public journal::Consumer {
  public:
-  void Record(uint64_t, uint32_t, std::string_view) override {}
+  void Receive(const journal::Record& record) override { static_cast<void>(record); }
 };
 
 class LosingHost : public Host {
@@ -124,12 +126,12 @@ class LosingHost : public Host {
 struct Server {
   Server() : test(1) {
     test.engine.set_host(&host);
-    test.engine.journal().SetSink(&log);
+    test.engine.journal().Attach(log);
     client = std::make_unique<TestClient>(test, 0);
   }
   ~Server() {
     client = nullptr;
-    test.engine.journal().SetSink(nullptr);
+    test.engine.journal().Detach(log);
   }
 
   std::string Run(const Words& words) { return client->Run(words); }
@@ -190,6 +192,18 @@ Words Counting(const std::string& type, const std::string& key) {
   return {};
 }
 
+// Groups of so many, in order.
+std::string Sorted(const std::vector<std::string>& bulks, size_t each) {
+  std::vector<std::string> groups;
+  for (size_t i = 0; i + each <= bulks.size(); i += each) {
+    groups.push_back(bulks[i] + (each == 2 ? " " + bulks[i + 1] : ""));
+  }
+  std::sort(groups.begin(), groups.end());
+  std::string text;
+  for (const std::string& group : groups) text += group + "\n";
+  return text;
+}
+
 // All data as text, after a look at all that can be looked at.
 std::string Inspect(Server& server) {
   TestEngine& test = server.test;
@@ -216,12 +230,15 @@ std::string Inspect(Server& server) {
     for (const std::string& key : keys) {
       std::string type = server.Run({"TYPE", key});
       type = type.substr(1, type.size() - 3);
-      const std::string value = server.Run(Reading(type, key));
-      EXPECT_FALSE(value.empty() || value[0] == '-' || value == "$-1\r\n") << key << " " << value;
+      std::string value = server.Run(Reading(type, key));
+      EXPECT_FALSE(value.empty() || value[0] == '-' || value == "$-1\r\n")
+          << key << " " << value.substr(0, 100);
       if (const Words count = Counting(type, key); !count.empty()) {
         const size_t elements = Bulks(value).size() / (type == "hash" || type == "zset" ? 2 : 1);
         EXPECT_EQ(server.Run(count), ":" + std::to_string(elements) + "\r\n") << key;
       }
+      // In no order that would count.
+      if (type == "hash" || type == "set") value = Sorted(Bulks(value), type == "hash" ? 2 : 1);
       // What is saved can be loaded.
       const std::vector<std::string> dump = Bulks(server.Run({"DUMP", key}));
       EXPECT_EQ(dump.size(), 1U) << key;
@@ -245,6 +262,21 @@ struct Case {
   // Without memory it may have done a part of what it does: it has several elements or keys.
   bool in_parts = false;
 };
+
+// Some types have an error of their own for it, as in the modules that they are known from.
+bool IsRefusal(std::string_view reply) {
+  return reply.empty() || reply == kNoMemory ||
+         (reply[0] == '-' && reply.find("nsufficient memory") != std::string_view::npos);
+}
+
+// Where two texts differ.
+std::string Difference(std::string_view a, std::string_view b) {
+  size_t at = 0;
+  while (at < std::min(a.size(), b.size()) && a[at] == b[at]) ++at;
+  const size_t from = at < 40 ? 0 : at - 40;
+  return fmt::format("{} and {} bytes, at {}: {} / {}", a.size(), b.size(), at,
+                     base::Quoted(a.substr(from, 100)), base::Quoted(b.substr(from, 100)));
+}
 
 // The reply of a command for which memory was scarce; "" when its connection is to be closed.
 std::string RunScarcely(Server& server, const Words& command, size_t grant, bool on, bool* felt) {
@@ -286,15 +318,15 @@ void TryAll(const Case& one, bool on) {
     const int lost = server.host.times;
     bool felt = false;
     const std::string reply = RunScarcely(server, one.command, n, on, &felt);
-    const bool refusal = reply.empty() || reply == kNoMemory;
+    const bool refusal = IsRefusal(reply);
     const std::string now = Inspect(server);
     if (!refusal) {
-      EXPECT_EQ(reply, good);
-      EXPECT_EQ(now, after);
+      EXPECT_TRUE(reply == good) << Difference(reply, good);
+      EXPECT_TRUE(now == after) << Difference(now, after);
     } else {
       EXPECT_TRUE(felt);
       if (!one.in_parts) {
-        EXPECT_TRUE(now == before || now == after) << now << "before\n" << before;
+        EXPECT_TRUE(now == before || now == after) << Difference(now, before);
       }
       // What is logged of it may not be what was done.
       EXPECT_TRUE(now == before || server.host.times > lost);
@@ -453,7 +485,8 @@ std::vector<Case> NativeCases() {
       {"BF.ADD", {}, W("BF.ADD key element")},
       {"BF.ADD beyond the capacity",
        {W("BF.RESERVE key 0.01 10"), Many("BF.MADD key", 10)},
-       W("BF.ADD key another")},
+       W("BF.ADD key another"),
+       true},
       {"BF.MADD", {}, Many("BF.MADD key", 50), true},
       {"CF.RESERVE", {}, W("CF.RESERVE key 1000")},
       {"CF.ADD", {}, W("CF.ADD key element")},
@@ -520,16 +553,34 @@ std::vector<Case> KeyCases() {
   };
 }
 
-void TryCases(const std::vector<Case>& cases) {
-  for (const Case& one : cases) {
-    for (const bool on : {false, true}) TryAll(one, on);
+std::vector<Case> AllCases() {
+  std::vector<Case> all;
+  for (const auto& some : {StringCases(), CollectionCases(), NativeCases(), KeyCases()}) {
+    all.insert(all.end(), some.begin(), some.end());
   }
+  return all;
 }
 
-TEST(OutOfMemory, Strings) { TryCases(StringCases()); }
-TEST(OutOfMemory, Collections) { TryCases(CollectionCases()); }
-TEST(OutOfMemory, NativeTypes) { TryCases(NativeCases()); }
-TEST(OutOfMemory, WholeKeys) { TryCases(KeyCases()); }
+const std::vector<Case>& Cases() {
+  static const std::vector<Case> cases = AllCases();
+  return cases;
+}
+
+class EveryCommand : public ::testing::TestWithParam<size_t> {};
+
+TEST_P(EveryCommand, IsRunOrRefused) {
+  TryAll(Cases()[GetParam()], false);
+  if (!HasFailure()) TryAll(Cases()[GetParam()], true);
+}
+
+INSTANTIATE_TEST_SUITE_P(OutOfMemory, EveryCommand, ::testing::Range<size_t>(0, Cases().size()),
+                         [](const auto& test) {
+                           std::string name;
+                           for (const char c : Cases()[test.param].name) {
+                             if (isalnum(static_cast<unsigned char>(c)) != 0) name += c;
+                           }
+                           return name + "_" + std::to_string(test.param);
+                         });
 
 // ---- several clients ----
 
@@ -595,6 +646,7 @@ void PushToWaiting(const Words& waits, const std::string& answer, const std::str
       waiting.lane.waits.TakeResumed();
       EXPECT_EQ(waiting.TakeOutput(), answer);
     }
+    server.test.engine.ResumeWaiting(waiting.lane);
     EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
     if (::testing::Test::HasFailure() || !felt) return;
   }
@@ -619,9 +671,9 @@ TEST(OutOfMemory, ATransactionRunsOrIsRefused) {
       const std::string reply = RunScarcely(server, {"EXEC"}, n, on, &felt);
       EXPECT_TRUE(felt || reply == "*2\r\n+OK\r\n:1\r\n") << reply;
       EXPECT_TRUE(reply.empty() || reply == kNoMemory || reply.starts_with("*2\r\n")) << reply;
-      Inspect(server);
-      server.Run("DISCARD");
-      EXPECT_EQ(server.Run("PING"), "+PONG\r\n");
+      // Run or not, it is over.
+      EXPECT_TRUE(server.Run("DBSIZE").starts_with(":"));
+      if (!HasFailure()) Inspect(server);
       if (HasFailure() || !felt) break;
     }
   }
@@ -684,6 +736,8 @@ TEST(OutOfMemory, ExpiryGoesOn) {
       server.test.engine.Upkeep(server.client->lane);
       felt = scarcity.felt();
     }
+    // What was not done then is done later.
+    for (int i = 0; i < 20; ++i) server.test.engine.Upkeep(server.client->lane);
     Inspect(server);
     EXPECT_EQ(server.Run("HLEN hash"), ":298\r\n");
     EXPECT_EQ(server.Run("DBSIZE"), ":1\r\n");

@@ -200,9 +200,9 @@ void Bitop(Context& context) {
     // The target may be one of the sources, so the result is complete before anything changes.
     const std::unique_ptr<char[]> result(new char[size]);
     bits::Combine(*operation, sources, result.get(), size);
-    // First whatever stood there goes, with its expiry; opening it for edit makes it raw.
-    context.SetString(target, "");
-    memcpy(context.EditString(target, size), result.get(), size);
+    // Whatever stood there goes, with its expiry; opening it for edit makes it raw.
+    context.SetString(target, {result.get(), size}, kNoExpiry, false);
+    context.EditString(target, size);
     context.Changed();
     context.Notify(kNotifyString, "set", target);
   } else if (context.Delete(target)) {

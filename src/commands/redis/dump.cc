@@ -139,13 +139,13 @@ void Restore(Context& context) {
     expire_at = options.absolute_ttl ? ttl : Moment(context.now_ms(), ttl);
     if (context.Past(expire_at)) return DropExpired(context, key, options.replace);
   }
-  // What stood there goes first: the key counts as new.
-  if (options.replace) context.Delete(key);
+  const bool replaced = options.replace && context.Find(key, Access::kPeek);
   if (restored.object) {
     context.SetObject(key, std::move(restored.object), expire_at);
   } else {
     context.SetString(key, restored.string, expire_at);
   }
+  if (replaced) context.CountAsNew(key);
   if (options.idle_seconds >= 0 || options.frequency >= 0) {
     context.SetAge(key, options.idle_seconds, static_cast<int>(options.frequency));
   }

@@ -124,19 +124,21 @@ bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_e
   const types::PackedItem item = list.Peek(from_end);
   // A copy: both lists may be the same, and setting a key may move things.
   const std::string element(item.Text(scratch));
-  list.Drop(from_end, 1);
   std::unique_ptr<List> fresh;
   if (target == nullptr) {
     fresh = std::make_unique<List>();
     target = fresh.get();
   }
   target->WillGrow(limit, element.size(), 1);
+  // It is in both for a moment: without memory it stays where it was. In one list the end that it
+  // leaves may be the one it comes to, with an element that is the same.
   target->Push(to_end, element);
   if (fresh != nullptr) {
     context.SetObject(to, std::move(fresh));
   } else {
     context.Touched(to);
   }
+  list.Drop(from_end, 1);
   context.Notify(kNotifyList, PushEvent(to_end), to);
   context.reply().Bulk(element);
   context.Notify(kNotifyList, PopEvent(from_end), from);

@@ -113,8 +113,9 @@ void Smove(Context& context) {
   if (source == target) return context.reply().Int(from->Contains(member) ? 1 : 0);
   Set* to = nullptr;
   if (!FindObject(context, target, Access::kWrite, &to)) return;
-  if (!from->Remove(member)) return context.reply().Int(0);
+  if (!from->Contains(member)) return context.reply().Int(0);
 
+  // It is in both for a moment: without memory it stays where it was.
   const types::CollectionLimits& limits = context.collection_limits();
   std::unique_ptr<Set> fresh;
   if (to == nullptr) {
@@ -122,12 +123,13 @@ void Smove(Context& context) {
     to = fresh.get();
   }
   const bool added = to->Add(member, limits);
-  FinishRemoval(context, source, *from, 1, "srem");
   if (fresh != nullptr) {
     context.SetObject(target, std::move(fresh));
   } else if (added) {
     context.Touched(target);
   }
+  from->Remove(member);
+  FinishRemoval(context, source, *from, 1, "srem");
   if (added) {
     context.Changed();
     context.Notify(kNotifySet, "sadd", target);

@@ -1,5 +1,8 @@
 // Strings read and written whole: GET and SET with their many relatives. GET, MGET, MSET and SET
 // without options are the busiest commands there are: they allocate nothing and look at no option.
+#include <new>
+
+#include "base/if_memory.h"
 #include "commands/options.h"
 #include "commands/redis/strings.h"
 
@@ -215,7 +218,11 @@ void Msetnx(Context& context) {
       return;
     }
   }
-  StorePairs(context);
+  // All or none: without memory those go again that were set.
+  if (!base::IfMemory([&] { StorePairs(context); })) {
+    for (size_t i = 1; i < context.argc(); i += 2) context.Delete(context.arg(i));
+    throw std::bad_alloc();
+  }
   context.reply().Int(1);
 }
 

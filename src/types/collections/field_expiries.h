@@ -10,10 +10,12 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "types/collections/record_table.h"
 
 namespace sava::types {
@@ -48,6 +50,8 @@ class FieldExpiries {
   void Set(std::string_view field, int64_t at) {
     char bytes[sizeof at];
     memcpy(bytes, &at, sizeof at);
+    // Every time has its item: without memory nothing has changed.
+    if (heap_.size() == heap_.capacity()) heap_.reserve(2 * heap_.size() + 1);
     times_.Put(field, {bytes, sizeof bytes});
     if (heap_.size() > 2 * times_.size() + 64) {
       Rebuild();
@@ -65,18 +69,16 @@ class FieldExpiries {
   // Appends fields whose time is before `now` to `fields`, looking at no more than `budget` items.
   // They keep their times. True when there may be more.
   bool Due(int64_t now, size_t budget, std::vector<std::string>* fields) {
-    for (; !heap_.empty() && heap_.front().at < now; --budget) {
-      if (budget == 0) return true;
-      const Item item = heap_.front();
-      std::pop_heap(heap_.begin(), heap_.end(), Later);
-      heap_.pop_back();
-      times_.ForHash(item.hash, [&](const RecordTable::Record& record) {
-        int64_t at;
-        memcpy(&at, record.payload.data(), sizeof at);
-        if (at == item.at) fields->emplace_back(record.key);
-      });
+    const size_t before = fields->size();
+    bool more = false;
+    if (base::IfMemory([&] { more = TakeDue(now, budget, fields); })) return more;
+    for (size_t i = before; i < fields->size(); ++i) {
+      const std::string& field = (*fields)[i];
+      heap_.push_back({Of(field), RecordTable::HashOf(field)});  // into the room that it has left
+      std::push_heap(heap_.begin(), heap_.end(), Later);
     }
-    return false;
+    fields->resize(before);
+    throw std::bad_alloc();
   }
 
   void CopyFrom(const FieldExpiries& other) {
@@ -91,6 +93,20 @@ class FieldExpiries {
   };
   static bool Later(const Item& a, const Item& b) { return a.at > b.at; }
 
+  bool TakeDue(int64_t now, size_t budget, std::vector<std::string>* fields) {
+    for (; !heap_.empty() && heap_.front().at < now; --budget) {
+      if (budget == 0) return true;
+      const Item item = heap_.front();
+      times_.ForHash(item.hash, [&](const RecordTable::Record& record) {
+        int64_t at;
+        memcpy(&at, record.payload.data(), sizeof at);
+        if (at == item.at) fields->emplace_back(record.key);
+      });
+      std::pop_heap(heap_.begin(), heap_.end(), Later);
+      heap_.pop_back();
+    }
+    return false;
+  }
   void Rebuild() {
     heap_.clear();
     times_.ForEach([&](const RecordTable::Record& record) {

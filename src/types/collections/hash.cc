@@ -216,11 +216,10 @@ bool Hash::Set(std::string_view field, std::string_view value, int64_t now,
     }
     ToTable(kind());
   }
-  if (has_expiries() && (!keep_expiry || Gone(*expiries(), field, now))) {
-    table().BeforeChange(field);
-    expiries()->Remove(field);
-  }
+  const bool drops = has_expiries() && (!keep_expiry || Gone(*expiries(), field, now));
+  if (drops) table().BeforeChange(field);
   const bool added = table().Put(field, value);
+  if (drops) expiries()->Remove(field);
   if (table().size() > UpTo(limits.hash_max_listpack_entries)) ToTable(Encoding::kHashtable);
   return added;
 }
@@ -262,11 +261,11 @@ void Hash::SetExpiry(std::string_view field, int64_t at) {
 
 bool Hash::RemoveExpired(int64_t now, size_t budget, std::vector<std::string>* names) {
   if (!has_expiries()) return false;
-  std::vector<std::string> due;
-  const bool more = expiries()->Due(now, budget, &due);
-  for (std::string& name : due) {
-    if (Remove(name)) names->push_back(std::move(name));
-  }
+  const auto before = static_cast<ptrdiff_t>(names->size());
+  const bool more = expiries()->Due(now, budget, names);
+  const auto gone = std::remove_if(names->begin() + before, names->end(),
+                                   [this](const std::string& name) { return !Remove(name); });
+  names->erase(gone, names->end());
   return more;
 }
 

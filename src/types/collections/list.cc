@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "types/value/digest_sink.h"
 
 namespace sava::types {
@@ -104,6 +105,7 @@ void List::GrowDirectory(size_t index) {
   first_ = static_cast<uint32_t>(front);
 }
 
+// The piece's block is the list's, or without memory let go.
 List::Piece& List::AddPiece(size_t index, const Piece& piece) {
   const size_t behind = directory_size_ - first_ - piece_count_;
   const bool front_half = index < piece_count_ / 2 || index == 0;
@@ -118,8 +120,9 @@ List::Piece& List::AddPiece(size_t index, const Piece& piece) {
     std::copy(pieces(), pieces() + piece_count_, pieces() - shift);
     first_ -= static_cast<uint32_t>(shift);
     std::copy_backward(pieces() + index, pieces() + piece_count_, pieces() + piece_count_ + 1);
-  } else {
-    GrowDirectory(index);
+  } else if (!base::IfMemory([&] { GrowDirectory(index); })) {
+    Release(piece.block);
+    throw std::bad_alloc();
   }
   ++piece_count_;
   pieces()[index] = piece;
@@ -139,7 +142,8 @@ void List::RemovePieces(size_t index, size_t n) {
   if (directory_ == &only_ || piece_count_ * 4 > directory_size_) return;
   if (piece_count_ > 1 && directory_size_ <= 16) return;
   const size_t size = piece_count_ <= 1 ? 1 : size_t{piece_count_} * 2;
-  Piece* const smaller = size == 1 ? &only_ : new Piece[size];
+  Piece* const smaller = size == 1 ? &only_ : new (std::nothrow) Piece[size];
+  if (smaller == nullptr) return;
   const size_t front = size == 1 ? 0 : piece_count_ / 2;
   std::copy_n(pieces(), piece_count_, smaller + front);
   delete[] directory_;
@@ -275,15 +279,17 @@ PackedItem List::At(size_t index) const {
 }
 
 void List::Split(const Place& place) {
-  Piece& piece = pieces()[place.piece];
-  Piece rest = piece;
-  rest.begin = place.at;
-  rest.count = piece.count - place.number;
-  ++rest.block->refs;
-  Resettle(rest, std::max(kBlock, rest.bytes()), 0);
-  piece.end = place.at;
-  piece.count = place.number;
+  Piece rest = pieces()[place.piece];
+  const char* const first = rest.block->data() + place.at;
+  const size_t bytes = rest.end - place.at;
+  rest.count -= place.number;
+  rest.block = NewBlock(std::max(kBlock, bytes));
+  rest.begin = 0;
+  rest.end = static_cast<uint32_t>(bytes);
+  memcpy(rest.block->data(), first, bytes);
   AddPiece(place.piece + 1, rest);
+  pieces()[place.piece].end = place.at;
+  pieces()[place.piece].count = place.number;
 }
 
 void List::InsertAt(Place place, const list_entry::New& entry) {
@@ -354,10 +360,11 @@ void List::EraseAt(const Place& place) {
   bytes_ -= size;
 }
 
-// Appends the elements of a piece to another; its block is let go.
-void List::Join(Piece& left, const Piece& right) {
+// Appends the elements of a piece to another; its block is let go. False when there was no memory.
+bool List::Join(Piece& left, const Piece& right) {
   const size_t bytes = left.bytes() + right.bytes();
-  Block* const block = NewBlock(kBlock);
+  Block* block = nullptr;
+  if (!base::IfMemory([&] { block = NewBlock(kBlock); })) return false;
   const size_t front = (kBlock - bytes) / 2;
   memcpy(block->data() + front, left.first(), left.bytes());
   memcpy(block->data() + front + left.bytes(), right.first(), right.bytes());
@@ -367,12 +374,13 @@ void List::Join(Piece& left, const Piece& right) {
   left.begin = static_cast<uint32_t>(front);
   left.end = static_cast<uint32_t>(front + bytes);
   left.count += right.count;
+  return true;
 }
 
 bool List::Merge(size_t index) {
   if (index + 1 >= piece_count_) return false;
   if (pieces()[index].bytes() + pieces()[index + 1].bytes() > kJoined) return false;
-  Join(pieces()[index], pieces()[index + 1]);
+  if (!Join(pieces()[index], pieces()[index + 1])) return false;
   RemovePieces(index + 1, 1);
   return true;
 }
@@ -406,23 +414,42 @@ void List::Set(size_t index, std::string_view text) {
     entry.Write(piece.block->data() + place.at);
     return;
   }
-  const size_t before = place.at - piece.begin;
-  EraseAt(place);
-  Piece& rest = pieces()[place.piece];
-  if (rest.count == 0) {
-    // The only element of its piece.
-    Release(rest.block);
-    rest.block = NewBlock(std::max(kSmallestBlock, entry.size()));
-    rest.begin = 0;
-    rest.end = static_cast<uint32_t>(entry.size());
-    rest.count = 1;
-    entry.Write(rest.first());
-    ++count_;
-    bytes_ += entry.size();
-  } else {
-    InsertAt({place.piece, static_cast<uint32_t>(rest.begin + before), place.number}, entry);
+  if (piece.count > 1 && piece.bytes() - old_size + entry.size() > kBlock) {
+    // The piece is parted. The new element comes first: without memory the old one is still there.
+    InsertAt(place, entry);
+    EraseAt(Locate(index + 1));
+    Tidy(Locate(index).piece);
+    return;
   }
+  ReplaceAt(place, old_size, entry);
   if (entry.size() < old_size) Tidy(place.piece);
+}
+
+// Another element instead of the one at a place, in the same piece.
+void List::ReplaceAt(const Place& place, size_t old_size, const list_entry::New& entry) {
+  Piece& piece = pieces()[place.piece];
+  const size_t before = place.at - piece.begin;
+  const size_t after = piece.end - place.at - old_size;
+  const size_t bytes = before + entry.size() + after;
+  const char* const behind = piece.block->data() + place.at + old_size;
+  if (piece.shared() || bytes > piece.block->capacity - piece.begin) {
+    size_t capacity = std::max(kSmallestBlock, bytes);
+    if (piece.count > 1) {
+      capacity = std::max<size_t>(piece.block->capacity, std::min(kBlock, bytes + bytes / 2));
+    }
+    Block* const block = NewBlock(capacity);
+    const size_t front = piece.count > 1 ? (capacity - bytes) / 2 : 0;
+    memcpy(block->data() + front, piece.first(), before);
+    memcpy(block->data() + front + before + entry.size(), behind, after);
+    Release(piece.block);
+    piece.block = block;
+    piece.begin = static_cast<uint32_t>(front);
+  } else {
+    memmove(piece.first() + before + entry.size(), behind, after);
+  }
+  piece.end = piece.begin + static_cast<uint32_t>(bytes);
+  entry.Write(piece.first() + before);
+  bytes_ += entry.size() - old_size;
 }
 
 void List::Trim(size_t start, size_t count) {
@@ -503,9 +530,8 @@ void List::Compact() {
     const Piece piece = pieces()[i];
     if (piece.count == 0) {
       Release(piece.block);
-    } else if (kept > 0 && pieces()[kept - 1].bytes() + piece.bytes() <= kJoined) {
-      Join(pieces()[kept - 1], piece);
-    } else {
+    } else if (kept == 0 || pieces()[kept - 1].bytes() + piece.bytes() > kJoined ||
+               !Join(pieces()[kept - 1], piece)) {
       pieces()[kept++] = piece;
     }
   }

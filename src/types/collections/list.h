@@ -169,6 +169,7 @@ class List final : public Object {
   void GrowDirectory(size_t index);
   Place Locate(size_t index) const;
   void InsertAt(Place place, const list_entry::New& entry);
+  void ReplaceAt(const Place& place, size_t old_size, const list_entry::New& entry);
   // Takes an element out of its piece, which may be empty afterwards.
   void EraseAt(const Place& place);
   // Splits a piece before an element; the rest is the piece after it.
@@ -176,7 +177,7 @@ class List final : public Object {
   void DropFrom(Piece& piece, End end, size_t n);
   // Joins a piece with the next if both are small enough.
   bool Merge(size_t index);
-  static void Join(Piece& left, const Piece& right);
+  static bool Join(Piece& left, const Piece& right);
   void Tidy(size_t index);
   void Compact();
   size_t RemoveIn(Piece& piece, std::string_view entry, size_t skip, size_t most);

@@ -6,9 +6,14 @@
 #include <cstring>
 #include <new>
 
+#include "base/if_memory.h"
+
 namespace sava::types {
 
-MemberIndex::MemberIndex() { directory_.push_back(EntryOf(NewSegment(0, kFirstSlots))); }
+MemberIndex::MemberIndex() {
+  directory_.reserve(1);
+  directory_.push_back(EntryOf(NewSegment(0, kFirstSlots)));
+}
 
 MemberIndex::~MemberIndex() {
   Segment* last = nullptr;
@@ -41,12 +46,16 @@ void MemberIndex::Segment::Place(uint64_t slot) {
   ++count;
 }
 
-void MemberIndex::Insert(uint32_t hash, uint32_t leaf) {
+void MemberIndex::Reserve(uint32_t hash) {
   const Segment* segment = directory_[MemberIndex::Place(hash)].segment;
   while ((segment->count + 1) * 10 > segment->capacity * 9) {
     segment->capacity < kMostSlots || segment->depth >= kMostDepth ? Grow(hash) : Split(hash);
     segment = directory_[MemberIndex::Place(hash)].segment;
   }
+}
+
+void MemberIndex::Insert(uint32_t hash, uint32_t leaf) {
+  Reserve(hash);
   directory_[MemberIndex::Place(hash)].segment->Place(SlotOf(hash, leaf));
 }
 
@@ -79,16 +88,20 @@ void MemberIndex::Erase(uint32_t hash, uint32_t leaf) {
   --segment.count;
   // A segment that is nearly empty gives its memory back; merging is not worth the trouble.
   if (segment.capacity > kFirstSlots && segment.count * 4 < segment.capacity) {
-    Segment* smaller =
-        NewSegment(segment.depth, std::max<uint32_t>(kFirstSlots, segment.capacity / 2));
-    for (uint32_t at = 0; at < segment.capacity; ++at) {
-      if (segment.slots[at] != 0) smaller->Place(segment.slots[at]);
-    }
-    const uint64_t span = uint64_t{1} << (32 - segment.depth);
-    const uint64_t from = hash / span * span;
-    Replace(&segment, smaller, from, from + span);
-    FreeSegment(&segment);
+    base::IfMemory([&] { Shrink(&segment, hash); });
   }
+}
+
+void MemberIndex::Shrink(Segment* segment, uint32_t hash) {
+  Segment* smaller =
+      NewSegment(segment->depth, std::max<uint32_t>(kFirstSlots, segment->capacity / 2));
+  for (uint32_t at = 0; at < segment->capacity; ++at) {
+    if (segment->slots[at] != 0) smaller->Place(segment->slots[at]);
+  }
+  const uint64_t span = uint64_t{1} << (32 - segment->depth);
+  const uint64_t from = hash / span * span;
+  Replace(segment, smaller, from, from + span);
+  FreeSegment(segment);
 }
 
 // Puts a segment into the places of the directory that belong to [from_hash, to_hash).
@@ -135,7 +148,11 @@ void MemberIndex::Split(uint32_t hash) {
     return std::max<uint32_t>(kFirstSlots, (count * 10 / 8 + 127) / 128 * 128);
   };
   Segment* low = NewSegment(old->depth + 1, room(low_count));
-  Segment* high = NewSegment(old->depth + 1, room(old->count - low_count));
+  Segment* high = nullptr;
+  if (!base::IfMemory([&] { high = NewSegment(old->depth + 1, room(old->count - low_count)); })) {
+    FreeSegment(low);
+    throw std::bad_alloc();
+  }
   for (uint32_t at = 0; at < old->capacity; ++at) {
     const uint64_t slot = old->slots[at];
     if (slot != 0) ((slot >> 32) < middle ? low : high)->Place(slot);

@@ -43,8 +43,10 @@ class MemberIndex {
     base::Prefetch(&entry.segment->slots[entry.Home(hash)]);
   }
 
+  // Takes the memory that Insert of this hash needs.
+  void Reserve(uint32_t hash);
   void Insert(uint32_t hash, uint32_t leaf);
-  // REQUIRES: there is such a slot.
+  // Needs no memory. REQUIRES: there is such a slot.
   void Erase(uint32_t hash, uint32_t leaf);
   void Change(uint32_t hash, uint32_t from, uint32_t to);
 
@@ -109,6 +111,7 @@ class MemberIndex {
   uint32_t SlotAt(const Segment& segment, uint64_t slot) const;
   void Grow(uint32_t hash);
   void Split(uint32_t hash);
+  void Shrink(Segment* segment, uint32_t hash);
   void Replace(const Segment* old, Segment* with, uint64_t from_hash, uint64_t to_hash);
 
   uint32_t depth_ = 0;

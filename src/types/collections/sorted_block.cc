@@ -140,6 +140,7 @@ SortedBlock* SortedBlock::Allocate(size_t bytes) {
 SortedBlock* SortedBlock::Resize(SortedBlock* block, size_t from, size_t to) {
   if (SizeClass(from) == SizeClass(to)) return block;
   void* memory = realloc(block, SizeClass(to));
+  if (memory == nullptr && to < from) return block;  // it is larger than it need be
   if (memory == nullptr) throw std::bad_alloc();
   return static_cast<SortedBlock*>(memory);
 }
@@ -316,24 +317,23 @@ SortedBlock* SortedBlock::Compose(std::initializer_list<Part> parts) {
   return ComposeAs(form, parts);
 }
 
-// The same entries with another prefix. REQUIRES: all members begin with it.
-SortedBlock* SortedBlock::WithPrefix(SortedBlock* block, std::string_view prefix) {
+// The same entries with another prefix, in a block of their own. REQUIRES: all members begin with
+// it.
+SortedBlock* SortedBlock::WithPrefix(const SortedBlock* block, std::string_view prefix) {
   Form form = block->form();
   form.prefix = prefix;
-  SortedBlock* made = ComposeAs(form, {{block, 0, block->count_}});
-  Free(block);
-  return made;
+  return ComposeAs(form, {{block, 0, block->count_}});
 }
 
-// Gives up what this member does not share of the prefix.
-SortedBlock* SortedBlock::FitPrefix(SortedBlock* block, std::string_view member) {
+// A copy that gives up what this member does not share of the prefix.
+SortedBlock* SortedBlock::FitPrefix(const SortedBlock* block, std::string_view member) {
   std::string prefix(block->prefix());
   prefix.resize(block->count_ == 0 ? 0 : CommonSize(prefix, member));
   if (prefix.size() < kLeastPrefix) prefix.clear();
   return WithPrefix(block, prefix);
 }
 
-// Takes a prefix if there is one that all members and this one share.
+// A copy with a prefix if there is one that all members and this one share, else the block itself.
 SortedBlock* SortedBlock::FindPrefix(SortedBlock* block, std::string_view member) {
   if (block->count_ == 0) return block;
   std::string prefix(member.substr(0, kMostPrefix));
@@ -341,16 +341,14 @@ SortedBlock* SortedBlock::FindPrefix(SortedBlock* block, std::string_view member
   return prefix.empty() ? block : WithPrefix(block, prefix);
 }
 
-// In a form that fits this score too.
-SortedBlock* SortedBlock::Widen(SortedBlock* block, double score) {
+// A copy in a form that fits this score too.
+SortedBlock* SortedBlock::Widen(const SortedBlock* block, double score) {
   Range range;
   block->ScanRange(0, block->count_, &range);
   range.Add(score);
   Form form = range.Best(block->count_ + size_t{1});
   form.prefix = block->prefix();
-  SortedBlock* wide = ComposeAs(form, {{block, 0, block->count_}});
-  Free(block);
-  return wide;
+  return ComposeAs(form, {{block, 0, block->count_}});
 }
 
 // ---- texts ----
@@ -445,24 +443,58 @@ size_t SortedBlock::FirstMember(std::string_view wanted, bool equal) const {
 
 // ---- changes ----
 
-SortedBlock* SortedBlock::Insert(SortedBlock* block, Spot at, double score,
-                                 std::string_view member) {
-  assert(at.index <= block->count_);
-  if (!block->form().Fits(score)) block = Widen(block, score);
+// A block that is to be replaced by another: without memory it is kept, and the other is freed.
+class SortedBlock::Change {
+ public:
+  explicit Change(SortedBlock* block) : before_(block), now_(block) {}
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+  ~Change() {
+    if (now_ != before_) Free(now_);
+  }
+  SortedBlock* now() { return now_; }
+  void Become(SortedBlock* block) {
+    if (block == now_) return;
+    if (now_ != before_) Free(now_);
+    now_ = block;
+  }
+  // The new one; the one of before is freed.
+  SortedBlock* Done() {
+    if (now_ != before_) Free(before_);
+    return before_ = now_;
+  }
+  // The same, with room for so many bytes.
+  SortedBlock* Done(size_t from, size_t to) {
+    SortedBlock* const larger = Resize(now_, from, to);
+    if (now_ == before_) before_ = larger;
+    now_ = larger;
+    return Done();
+  }
+
+ private:
+  SortedBlock* before_;
+  SortedBlock* now_;
+};
+
+SortedBlock* SortedBlock::Insert(SortedBlock* old, Spot at, double score, std::string_view member) {
+  assert(at.index <= old->count_);
+  Change change(old);
+  if (!old->form().Fits(score)) change.Become(Widen(old, score));
+  SortedBlock* block = change.now();
   const size_t least = block->bytes() + StoredSize(member.size()) + block->width_ + 1;
   if (block->prefixed() && !member.starts_with(block->prefix())) {
-    block = FitPrefix(block, member);
-    at.offset = block->OffsetOf(at.index);
+    change.Become(FitPrefix(block, member));
   } else if (!block->prefixed() && SizeClass(least) != block->capacity()) {
-    block = FindPrefix(block, member);
-    at.offset = block->OffsetOf(at.index);
+    change.Become(FindPrefix(block, member));
   }
+  block = change.now();
+  if (block != old) at.offset = block->OffsetOf(at.index);
   const std::string_view rest = member.substr(block->prefix().size());
   const size_t stored = StoredSize(rest.size());
   const size_t before = block->bytes();
   const size_t width = block->width_;
   const size_t count = block->count_;
-  block = Resize(block, before, before + stored + width + 1);
+  block = change.Done(before, before + stored + width + 1);
   auto* const lengths = reinterpret_cast<char*>(block->lengths());
   char* const scores = lengths + count;
   char* const texts = scores + count * width;
@@ -505,8 +537,10 @@ SortedBlock* SortedBlock::Erase(SortedBlock* block, size_t from, size_t to) {
   return Resize(block, before, block->bytes());
 }
 
-SortedBlock* SortedBlock::Move(SortedBlock* block, Spot from, size_t to, double score) {
-  if (!block->form().Fits(score)) block = Widen(block, score);
+SortedBlock* SortedBlock::Move(SortedBlock* old, Spot from, size_t to, double score) {
+  Change change(old);
+  if (!old->form().Fits(score)) change.Become(Widen(old, score));
+  SortedBlock* const block = change.Done();
   if (to != from.index) {
     const size_t width = block->width_;
     const size_t stored = block->Stored(from);

@@ -50,8 +50,11 @@ class SortedBlock {
   static void Free(SortedBlock* block);
   // A new block of these entries, in the narrowest form. REQUIRES: they are in order.
   static SortedBlock* Compose(std::initializer_list<Part> parts);
+  // Like the next two: frees the block, or changes it in place; without memory, when it throws, the
+  // block is as it was.
   [[nodiscard]] static SortedBlock* Insert(SortedBlock* block, Spot at, double score,
                                            std::string_view member);
+  // Needs no memory.
   [[nodiscard]] static SortedBlock* Erase(SortedBlock* block, size_t from, size_t to);
   // Gives the entry another score and its place among the others: `to` counts without the entry.
   [[nodiscard]] static SortedBlock* Move(SortedBlock* block, Spot from, size_t to, double score);
@@ -61,6 +64,8 @@ class SortedBlock {
   // What the allocator gives for bytes().
   size_t capacity() const { return SizeClass(bytes()); }
   size_t text_bytes() const { return text_bytes_; }
+  // No member is longer.
+  size_t longest() const { return prefix().size() + text_bytes_; }
 
   double score(size_t i) const;
   // The member at a spot; `scratch` holds it where the block has a prefix.
@@ -116,11 +121,12 @@ class SortedBlock {
   static SortedBlock* Allocate(size_t bytes);
   static SortedBlock* Resize(SortedBlock* block, size_t from, size_t to);
   static SortedBlock* ComposeAs(const Form& form, std::initializer_list<Part> parts);
-  static SortedBlock* Widen(SortedBlock* block, double score);
+  class Change;
+  static SortedBlock* Widen(const SortedBlock* block, double score);
 
   static void Narrow(std::initializer_list<Part> parts, std::string* prefix);
-  static SortedBlock* WithPrefix(SortedBlock* block, std::string_view prefix);
-  static SortedBlock* FitPrefix(SortedBlock* block, std::string_view member);
+  static SortedBlock* WithPrefix(const SortedBlock* block, std::string_view prefix);
+  static SortedBlock* FitPrefix(const SortedBlock* block, std::string_view member);
   static SortedBlock* FindPrefix(SortedBlock* block, std::string_view member);
   size_t CopyTexts(const Part& part, size_t at, size_t offset);
   size_t PutText(size_t at, char* text, std::string_view rest);

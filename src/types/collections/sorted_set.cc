@@ -6,6 +6,8 @@
 
 #include "types/value/digest_sink.h"
 
+#include "base/if_memory.h"
+
 namespace sava::types {
 
 namespace {
@@ -141,7 +143,7 @@ std::optional<size_t> SortedSet::Rank(std::string_view member, double* score) co
 
 void SortedSet::GrowIfNeeded() {
   if (block()->bytes() > SortedTree::kLeafBytes && block()->count() > 1) {
-    set_tree(new SortedTree(block()));
+    base::IfMemory([this] { set_tree(new SortedTree(block())); });  // else the next time
   }
 }
 
@@ -149,7 +151,7 @@ void SortedSet::ShrinkIfPossible() {
   SortedTree* const large = tree();
   if (large->cutting()) return;
   if (large->size() == 0) {
-    set_block(SortedBlock::Make());
+    if (!base::IfMemory([this] { set_block(SortedBlock::Make()); })) return;
   } else if (large->leaves() == 1 && large->block_bytes() <= kBlockAgain) {
     set_block(large->TakeOnlyBlock());
   } else {
@@ -256,12 +258,13 @@ size_t SortedSet::MemoryUsage(size_t /*samples*/) const {
 
 std::unique_ptr<Object> SortedSet::Copy() const {
   auto copy = std::make_unique<SortedSet>();
-  SortedBlock::Free(copy->block());
+  SortedBlock* const empty = copy->block();
   if (is_tree()) {
     copy->set_tree(new SortedTree(*tree()));
   } else {
     copy->set_block(SortedBlock::Compose({{block(), 0, block()->count()}}));
   }
+  SortedBlock::Free(empty);
   copy->set_skiplist(skiplist());
   return copy;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "base/rng.h"
 
@@ -40,6 +41,8 @@ size_t LastNotAbove(const double* firsts, size_t n, double score, const CompareF
   return low == 0 ? 0 : low - 1;
 }
 
+using OwnBlock = std::unique_ptr<SortedBlock, decltype(&SortedBlock::Free)>;
+
 // Where to cut a block in two of about the same size, between entry 1 and the last.
 size_t MiddleOf(const SortedBlock& block) {
   const size_t per_entry = (block.bytes() - block.text_bytes()) / block.count();
@@ -65,12 +68,17 @@ uint32_t SortedMemberHash(std::string_view member) {
 
 SortedTree::SortedTree(SortedBlock* block) {
   AddFirst(block);
-  if (block->bytes() > kLeafBytes && block->count() > 1) SplitLeaf({0, 0, {}}, SIZE_MAX);
+  SplitIfLarge({0, 0, {}}, SIZE_MAX);
 }
 
 // REQUIRES: the tree is empty.
 void SortedTree::AddFirst(SortedBlock* block) {
   auto node = std::make_unique<Node>();
+  ReserveLeaf();
+  ReserveNode();
+  std::string scratch;
+  scratch.reserve(block->longest());
+  if (block->count() == 1) index_.Reserve(SortedMemberHash(block->member({0, 0}, &scratch)));
   Node* const only = node.get();
   const uint32_t id = NewLeaf(block, only);
   only->count = 1;
@@ -79,19 +87,21 @@ void SortedTree::AddFirst(SortedBlock* block) {
   Refresh(0, 0);
   size_ = block->count();
   block_bytes_ = block->capacity();
-  std::string scratch;
   SortedBlock::Spot spot{0, 0};
   for (; spot.index < block->count(); spot.offset = block->After(spot), ++spot.index) {
     index_.Insert(SortedMemberHash(block->member(spot, &scratch)), id);
   }
 }
 
-SortedTree::SortedTree(const SortedTree& other) : size_(other.size_) {
+SortedTree::SortedTree(const SortedTree& other)
+    : SortedTree() {  // so that it is freed when it throws
+  size_ = other.size_;
   std::string scratch;
   for (const auto& from : other.nodes_) {
     auto node = std::make_unique<Node>(*from);
     for (size_t i = 0; i < node->count; ++i) {
       const SortedBlock* block = other.leaves_[from->leaf[i]].block;
+      ReserveLeaf();
       node->leaf[i] = NewLeaf(SortedBlock::Compose({{block, 0, block->count()}}), node.get());
       const SortedBlock* mine = leaves_[node->leaf[i]].block;
       block_bytes_ += mine->capacity();
@@ -117,15 +127,31 @@ size_t SortedTree::bytes() const {
          nodes_.capacity() * 24 + leaves_.size() * sizeof(Leaf) + free_.capacity() * 4;
 }
 
-uint32_t SortedTree::NewLeaf(SortedBlock* block, Node* node) {
+// Takes the memory that the next NewLeaf, and FreeLeaf of any leaf, need.
+void SortedTree::ReserveLeaf() {
   if (free_.empty()) {
-    leaves_.push_back({block, node});
-    return static_cast<uint32_t>(leaves_.size() - 1);
+    const size_t leaves = leaves_.size() + 1;
+    if (free_.capacity() < leaves) free_.reserve(leaves + leaves / 2);
+    leaves_.push_back({});
+    free_.push_back(static_cast<uint32_t>(leaves - 1));
   }
+  // An id that was free when a cut began counts as saved from now on.
+  cut_.BeforeChange(free_.back());
+}
+
+// The same for InsertNode.
+void SortedTree::ReserveNode() {
+  if (nodes_.size() < nodes_.capacity()) return;
+  const size_t nodes = std::max<size_t>(1, 2 * nodes_.size());
+  firsts_.reserve(nodes);
+  totals_.reserve(nodes);
+  nodes_.reserve(nodes);
+}
+
+// REQUIRES: ReserveLeaf.
+uint32_t SortedTree::NewLeaf(SortedBlock* block, Node* node) {
   const uint32_t id = free_.back();
   free_.pop_back();
-  // An id that was free when a cut began counts as saved from now on.
-  cut_.BeforeChange(id);
   leaves_[id] = {block, node};
   return id;
 }
@@ -287,19 +313,34 @@ void SortedTree::Refresh(uint32_t at, uint32_t leaf) {
 
 void SortedTree::Insert(const Place& place, double score, std::string_view member) {
   if (nodes_.empty()) {
-    return AddFirst(SortedBlock::Insert(SortedBlock::Make(), {0, 0}, score, member));
+    OwnBlock first(SortedBlock::Make(), SortedBlock::Free);
+    SortedBlock* const made = SortedBlock::Insert(first.get(), {0, 0}, score, member);
+    static_cast<void>(first.release());
+    first.reset(made);
+    AddFirst(first.get());
+    static_cast<void>(first.release());
+    return;
   }
   const uint32_t id = nodes_[place.node]->leaf[place.leaf];
   cut_.BeforeChange(id);
+  const uint32_t hash = SortedMemberHash(member);
+  index_.Reserve(hash);
   SortedBlock*& block = leaves_[id].block;
   const SortedBlock::Spot spot = block->LowerBound(score, member);
-  block_bytes_ -= block->capacity();
+  const size_t before = block->capacity();
   block = SortedBlock::Insert(block, spot, score, member);
-  block_bytes_ += block->capacity();
+  block_bytes_ += block->capacity() - before;
   ++size_;
-  index_.Insert(SortedMemberHash(member), id);
+  index_.Insert(hash, id);
   Refresh(place.node, place.leaf);
-  if (block->bytes() > kLeafBytes && block->count() > 1) SplitLeaf(place, spot.index);
+  SplitIfLarge(place, spot.index);
+}
+
+// Without memory a leaf stays too large until its next change.
+void SortedTree::SplitIfLarge(const Place& place, size_t changed) {
+  const SortedBlock& whole = block(place);
+  if (whole.bytes() <= kLeafBytes || whole.count() <= 1) return;
+  base::IfMemory([&] { SplitLeaf(place, changed); });
 }
 
 // `changed` is the entry that came last: when it stands at one end of everything, members come in
@@ -314,25 +355,31 @@ void SortedTree::SplitLeaf(const Place& place, size_t changed) {
   size_t middle = MiddleOf(*whole);
   if (last_leaf && changed == count - 1) middle = count - 1;
   if (first_leaf && changed == 0) middle = 1;
-  SortedBlock* left = SortedBlock::Compose({{whole, 0, middle}});
-  SortedBlock* right = SortedBlock::Compose({{whole, middle, count}});
+  // All memory first: without it nothing has changed.
+  OwnBlock left(SortedBlock::Compose({{whole, 0, middle}}), SortedBlock::Free);
+  OwnBlock right(SortedBlock::Compose({{whole, middle, count}}), SortedBlock::Free);
+  std::string scratch;
+  scratch.reserve(right->longest());
+  ReserveLeaf();
+  Place at = place;
+  if (nodes_[at.node]->count == kNodeLeaves) {
+    SplitNode(at.node, last_leaf);
+    at = PlaceOf(id);
+  }
   block_bytes_ += left->capacity() + right->capacity();
   block_bytes_ -= whole->capacity();
   SortedBlock::Free(whole);
-  leaves_[id].block = left;
-  Refresh(place.node, place.leaf);
-  const uint32_t added = AddLeafAfter(place, right, last_leaf);
-  if (right->bytes() > kLeafBytes && right->count() > 1) SplitLeaf(PlaceOf(added), SIZE_MAX);
-  if (left->bytes() > kLeafBytes && left->count() > 1) SplitLeaf(PlaceOf(id), SIZE_MAX);
+  leaves_[id].block = left.release();
+  Refresh(at.node, at.leaf);
+  const uint32_t added = AddLeafAfter(at, right.release(), last_leaf, &scratch);
+  SplitIfLarge(PlaceOf(added), SIZE_MAX);
+  SplitIfLarge(PlaceOf(id), SIZE_MAX);
 }
 
-uint32_t SortedTree::AddLeafAfter(const Place& place, SortedBlock* block, bool at_end) {
-  const uint32_t before = nodes_[place.node]->leaf[place.leaf];
-  Place at = place;
-  if (nodes_[at.node]->count == kNodeLeaves) {
-    SplitNode(at.node, at_end);
-    at = PlaceOf(before);
-  }
+// REQUIRES: ReserveLeaf; the node has room, or is full and has an empty one behind it.
+uint32_t SortedTree::AddLeafAfter(const Place& at, SortedBlock* block, bool at_end,
+                                  std::string* scratch) {
+  const uint32_t before = nodes_[at.node]->leaf[at.leaf];
   Node* node = nodes_[at.node].get();
   uint32_t to = at.leaf + 1;
   if (at_end && node->count == kNodeLeaves) {
@@ -351,7 +398,7 @@ uint32_t SortedTree::AddLeafAfter(const Place& place, SortedBlock* block, bool a
   node->leaf[to] = id;
   node->size[to] = 0;
   Refresh(node->at, to);
-  Reindex(*block, before, id);
+  Reindex(*block, before, id, scratch);
   return id;
 }
 
@@ -359,6 +406,7 @@ uint32_t SortedTree::AddLeafAfter(const Place& place, SortedBlock* block, bool a
 void SortedTree::SplitNode(uint32_t at, bool at_end) {
   Node& left = *nodes_[at];
   auto right = std::make_unique<Node>();
+  ReserveNode();
   if (!at_end) {
     const uint32_t half = left.count / 2;
     right->count = left.count - half;
@@ -384,16 +432,16 @@ void SortedTree::Renumber(size_t from) {
   for (size_t i = from; i < nodes_.size(); ++i) nodes_[i]->at = static_cast<uint32_t>(i);
 }
 
-// The members of this block went from one leaf to another.
-void SortedTree::Reindex(const SortedBlock& block, uint32_t from, uint32_t to) {
+// The members of this block went from one leaf to another. REQUIRES: `scratch` has room for any.
+void SortedTree::Reindex(const SortedBlock& block, uint32_t from, uint32_t to,
+                         std::string* scratch) {
   constexpr size_t kAhead = 8;
   uint32_t hashes[kAhead];
-  std::string scratch;
   SortedBlock::Spot spot{0, 0};
   while (spot.index < block.count()) {
     size_t n = 0;
     for (; n < kAhead && spot.index < block.count(); ++n) {
-      hashes[n] = SortedMemberHash(block.member(spot, &scratch));
+      hashes[n] = SortedMemberHash(block.member(spot, scratch));
       index_.Prefetch(hashes[n]);
       spot.offset = block.After(spot);
       ++spot.index;
@@ -411,24 +459,24 @@ void SortedTree::Update(const Place& place, const Place& target, double score) {
   cut_.BeforeChange(from);
   if (to == from) {
     const size_t at = old->LowerBound(score, member).index;
-    block_bytes_ -= old->capacity();
+    const size_t before = old->capacity();
     old = SortedBlock::Move(old, place.spot, at > place.spot.index ? at - 1 : at, score);
-    block_bytes_ += old->capacity();
+    block_bytes_ += old->capacity() - before;
     Refresh(place.node, place.leaf);
-    if (old->bytes() > kLeafBytes && old->count() > 1) SplitLeaf(place, SIZE_MAX);
+    SplitIfLarge(place, SIZE_MAX);
     return;
   }
   cut_.BeforeChange(to);
-  index_.Change(SortedMemberHash(member), from, to);
   SortedBlock*& block = leaves_[to].block;
   const SortedBlock::Spot spot = block->LowerBound(score, member);
-  block_bytes_ -= block->capacity();
+  const size_t before = block->capacity();
   block = SortedBlock::Insert(block, spot, score, member);
-  block_bytes_ += block->capacity();
+  block_bytes_ += block->capacity() - before;
+  index_.Change(SortedMemberHash(member), from, to);
   Refresh(target.node, target.leaf);
   Place rest = place;
   if (block->bytes() > kLeafBytes && block->count() > 1) {
-    SplitLeaf(target, spot.index);
+    SplitIfLarge(target, spot.index);
     rest = PlaceOf(from);
     rest.spot = place.spot;
   }
@@ -463,6 +511,7 @@ void SortedTree::EraseRanks(size_t from, size_t to) {
     const uint32_t id = nodes_[place.node]->leaf[place.leaf];
     cut_.BeforeChange(id);
     const SortedBlock& block = *leaves_[id].block;
+    scratch.reserve(block.longest());
     const size_t end = std::min(block.count(), place.spot.index + (to - from));
     SortedBlock::Spot spot = place.spot;
     for (; spot.index < end; spot.offset = block.After(spot), ++spot.index) {
@@ -527,9 +576,9 @@ void SortedTree::Tidy(const Place& place) {
            kJoinedBytes;
   };
   if (place.leaf > 0 && fits(place.leaf - 1)) {
-    JoinLeaves(place.node, place.leaf - 1);
+    base::IfMemory([&] { JoinLeaves(place.node, place.leaf - 1); });
   } else if (place.leaf + 1 < nodes_[place.node]->count && fits(place.leaf)) {
-    JoinLeaves(place.node, place.leaf);
+    base::IfMemory([&] { JoinLeaves(place.node, place.leaf); });
   }
 }
 
@@ -541,8 +590,10 @@ void SortedTree::JoinLeaves(uint32_t at, uint32_t left) {
   cut_.BeforeChange(from);
   SortedBlock* a = leaves_[to].block;
   const SortedBlock* b = leaves_[from].block;
+  std::string scratch;
+  scratch.reserve(b->longest());
   SortedBlock* both = SortedBlock::Compose({{a, 0, a->count()}, {b, 0, b->count()}});
-  Reindex(*b, from, to);
+  Reindex(*b, from, to, &scratch);
   block_bytes_ += both->capacity();
   block_bytes_ -= a->capacity();
   SortedBlock::Free(a);

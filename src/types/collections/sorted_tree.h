@@ -53,6 +53,7 @@ class SortedTree {
   explicit SortedTree(SortedBlock* block);
   SortedTree(const SortedTree& other);
   SortedTree& operator=(const SortedTree&) = delete;
+  SortedTree() = default;
   ~SortedTree();
 
   size_t size() const { return size_; }
@@ -132,7 +133,8 @@ class SortedTree {
   }
   void AddFirst(SortedBlock* block);
   void SplitLeaf(const Place& place, size_t changed);
-  uint32_t AddLeafAfter(const Place& place, SortedBlock* block, bool at_end);
+  void SplitIfLarge(const Place& place, size_t changed);
+  uint32_t AddLeafAfter(const Place& place, SortedBlock* block, bool at_end, std::string* scratch);
   void SplitNode(uint32_t at, bool at_end);
   void EraseHere(const Place& place, size_t end);
   void RemoveLeaf(const Place& place);
@@ -142,7 +144,9 @@ class SortedTree {
   void JoinNodes(uint32_t left);
   void InsertNode(uint32_t at, std::unique_ptr<Node> node);
   void Renumber(size_t from);
-  void Reindex(const SortedBlock& block, uint32_t from, uint32_t to);
+  void Reindex(const SortedBlock& block, uint32_t from, uint32_t to, std::string* scratch);
+  void ReserveLeaf();
+  void ReserveNode();
   uint32_t NewLeaf(SortedBlock* block, Node* node);
   void FreeLeaf(uint32_t id);
   void Refresh(uint32_t node, uint32_t leaf);

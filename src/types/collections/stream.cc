@@ -68,12 +68,13 @@ Stream::AddResult Stream::Add(const StreamId& id, std::span<const std::string_vi
   if (block == nullptr) {
     // After XTRIM and XSETID an id of the cut's range may come again: the block is not the cut's.
     if (cut_ != nullptr && id <= cut_->last) cut_->early.insert(id);
-    block = blocks_.emplace_hint(blocks_.end(), id, std::make_unique<StreamBlock>(id, pairs))
-                ->second.get();
+    auto fresh = std::make_unique<StreamBlock>(id, pairs);
+    fresh->Append(id, pairs);
+    blocks_.emplace_hint(blocks_.end(), id, std::move(fresh));
   } else {
     BeforeChange(*block);
+    block->Append(id, pairs);
   }
-  block->Append(id, pairs);
   bytes_ += size + 16;
   last_id_ = id;
   if (entries_added_ < INT64_MAX) ++entries_added_;

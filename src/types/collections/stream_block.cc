@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+
+#include "base/if_memory.h"
 
 namespace sava::types {
 
@@ -164,6 +167,13 @@ bool StreamBlock::SameFields(std::span<const std::string_view> pairs) const {
 }
 
 void StreamBlock::Append(const StreamId& id, std::span<const std::string_view> pairs) {
+  const size_t before = bytes_.size();
+  if (base::IfMemory([&] { AppendEntry(id, pairs); })) return;
+  bytes_.resize(before);
+  throw std::bad_alloc();
+}
+
+void StreamBlock::AppendEntry(const StreamId& id, std::span<const std::string_view> pairs) {
   const bool same = SameFields(pairs);
   const size_t fields = pairs.size() / 2;
   AppendInt(same ? kSameFields : 0);

@@ -70,7 +70,7 @@ class StreamBlock {
   // An empty block; its id is that of the entry that comes first, and so are the master fields.
   StreamBlock(const StreamId& id, std::span<const std::string_view> pairs);
 
-  // REQUIRES: id is not below any id of the block.
+  // Without memory it stays as it was. REQUIRES: id is not below any id of the block.
   void Append(const StreamId& id, std::span<const std::string_view> pairs);
 
   const StreamId& id() const { return id_; }
@@ -104,6 +104,7 @@ class StreamBlock {
  private:
   explicit StreamBlock(const StreamId& id) : id_(id) {}
   bool UnpackEntry(ListpackCursor& in, const PackedItem& flags, StreamId* last);
+  void AppendEntry(const StreamId& id, std::span<const std::string_view> pairs);
   void AppendItem(const PackedItem& item);
   void AppendText(std::string_view text);
   void AppendInt(int64_t value);

@@ -37,8 +37,8 @@ class TextTable {
     if (!slots_.empty()) base::Prefetch(&slots_[HomeOf(slots_, hash)]);
   }
 
-  // REQUIRES: the text is not in the table; node < kNothing - 1.
-  void Insert(uint32_t hash, uint32_t node) {
+  // Takes the memory that the next Insert needs.
+  void Reserve() {
     if (!old_.empty()) {
       MoveSome(kMovesPerInsert);
     } else if ((size_ + 1) * 10 > slots_.size() * 7) {
@@ -46,6 +46,10 @@ class TextTable {
       moved_ = 0;
       MoveSome(kMovesPerInsert);
     }
+  }
+  // REQUIRES: the text is not in the table; node < kNothing - 1.
+  void Insert(uint32_t hash, uint32_t node) {
+    Reserve();
     Place({hash, node + 1});
     ++size_;
   }

@@ -87,20 +87,24 @@ void TopK::Push(Heap& heap, uint32_t node) {
 
 // A counter of count 0 for an item that has none: a new one, or the lowest, whose count it takes.
 uint32_t TopK::NewNode(std::string_view item) {
-  uint32_t number = 0;
-  if (nodes_.size() < capacity_) {
-    number = static_cast<uint32_t>(nodes_.size());
-    BeforeChange(number);
-    nodes_.emplace_back();
-    nodes_[number].listed = list_.size() < options_.k;
-    Push(HeapOf(nodes_[number]), number);
+  const bool adds = nodes_.size() < capacity_;
+  const auto number = adds ? static_cast<uint32_t>(nodes_.size()) : rest_.front();
+  // All memory first: without it nothing has changed.
+  Node fresh;
+  fresh.text = item;
+  table_.Reserve();
+  BeforeChange(number);
+  if (adds) {
+    fresh.listed = list_.size() < options_.k;
+    Heap& heap = HeapOf(fresh);
+    if (heap.size() == heap.capacity()) heap.reserve(std::max<size_t>(1, 2 * heap.size()));
+    nodes_.push_back(std::move(fresh));
+    Push(heap, number);
   } else {
-    number = rest_.front();
-    BeforeChange(number);
     table_.Erase(TextTable::HashOf(nodes_[number].text), number);
     nodes_[number].error = nodes_[number].count;
+    nodes_[number].text.swap(fresh.text);
   }
-  nodes_[number].text = item;
   table_.Insert(TextTable::HashOf(item), number);
   return number;
 }

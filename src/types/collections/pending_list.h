@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "types/collections/stream_id.h"
 
 namespace sava::types {
@@ -67,21 +68,23 @@ class PendingList {
     Block& block = Own(at.block);
     block.insert(block.begin() + static_cast<ptrdiff_t>(at.index), std::move(item));
     ++size_;
-    if (block.size() > kBlock) Split(at.block);
+    if (block.size() > kBlock) base::IfMemory([&] { Split(at.block); });
     return true;
   }
 
   bool Erase(const StreamId& id) {
     const Place at = Lower(id);
     if (at.block == blocks_.size() || (*blocks_[at.block])[at.index].id != id) return false;
-    --size_;
     if (blocks_[at.block]->size() == 1) {
+      --size_;
       blocks_.erase(blocks_.begin() + static_cast<ptrdiff_t>(at.block));
       return true;
     }
     Block& block = Own(at.block);
+    --size_;
     block.erase(block.begin() + static_cast<ptrdiff_t>(at.index));
-    if (block.size() < kBlock / 4) Merge(at.block);
+    // Small and large blocks do no harm: without memory they stay.
+    if (block.size() < kBlock / 4) base::IfMemory([&] { Merge(at.block); });
     return true;
   }
 
@@ -126,18 +129,21 @@ class PendingList {
 
   void Append(T item) {
     if (blocks_.empty() || blocks_.back()->size() >= kBlock) {
-      blocks_.push_back(std::make_shared<Block>());
+      auto block = std::make_shared<Block>();
+      block->push_back(std::move(item));
+      blocks_.push_back(std::move(block));
+    } else {
+      Own(blocks_.size() - 1).push_back(std::move(item));
     }
-    Own(blocks_.size() - 1).push_back(std::move(item));
     ++size_;
   }
 
   void Split(size_t block) {
     Block& left = *blocks_[block];
     const auto middle = left.begin() + static_cast<ptrdiff_t>(left.size() / 2);
-    auto right = std::make_shared<Block>(middle, left.end());
+    blocks_.insert(blocks_.begin() + static_cast<ptrdiff_t>(block) + 1,
+                   std::make_shared<Block>(middle, left.end()));
     left.erase(middle, left.end());
-    blocks_.insert(blocks_.begin() + static_cast<ptrdiff_t>(block) + 1, std::move(right));
   }
 
   // A small block goes into a neighbour that has room.

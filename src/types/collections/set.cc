@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "base/varint.h"
 #include "types/collections/packed_forms.h"
 #include "types/value/digest_sink.h"
@@ -82,14 +83,18 @@ void Set::Replace(SmallBlock* block) {
 }
 
 void Set::ToPacked() {
-  SmallBlock* const old = block_;
+  SmallBlock* old = block_;
   block_ = SmallBlock::New(static_cast<uint8_t>(Form::kPacked),
                            static_cast<uint8_t>(Encoding::kListpack));
-  for (size_t i = 0; i < old->count; ++i) {
-    char digits[24];
-    AppendPacked({digits, base::FormatInt(ReadNumber(old->data(), old->detail, i), digits)});
-  }
+  const bool done = base::IfMemory([&] {
+    for (size_t i = 0; i < old->count; ++i) {
+      char digits[24];
+      AppendPacked({digits, base::FormatInt(ReadNumber(old->data(), old->detail, i), digits)});
+    }
+  });
+  if (!done) std::swap(block_, old);  // it stays as it was
   free(old);
+  if (!done) throw std::bad_alloc();
 }
 
 void Set::ToTable(Encoding encoding) {

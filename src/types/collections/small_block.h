@@ -46,12 +46,12 @@ struct SmallBlock {
     memcpy(block, from, sizeof(SmallBlock) + from->used);
     return block;
   }
-  // The block with that many bytes in use; what it held stays.
+  // The block with that many bytes in use; what it held stays. Less never needs memory.
   static SmallBlock* Resize(SmallBlock* block, size_t used) {
     if (BlockFor(used) != BlockFor(block->used)) {
       auto* moved = static_cast<SmallBlock*>(realloc(block, BlockFor(used)));
-      if (moved == nullptr) throw std::bad_alloc();
-      block = moved;
+      if (moved == nullptr && used > block->used) throw std::bad_alloc();
+      if (moved != nullptr) block = moved;
     }
     block->used = static_cast<uint32_t>(used);
     return block;

@@ -79,14 +79,17 @@ class StreamGroup {
   void Assign(const PendingEntry& entry) {
     if (PendingEntry* known = pending_.Edit(entry.id); known != nullptr) {
       if (known->consumer != entry.consumer) {
-        known->consumer->pending.Erase(entry.id);
         entry.consumer->pending.Insert({entry.id});
+        known->consumer->pending.Erase(entry.id);
       }
       *known = entry;
       return;
     }
-    pending_.Insert(entry);
+    // In both or in none.
     entry.consumer->pending.Insert({entry.id});
+    if (base::IfMemory([&] { pending_.Insert(entry); })) return;
+    entry.consumer->pending.Erase(entry.id);
+    throw std::bad_alloc();
   }
   // False when it is not pending.
   bool Acknowledge(const StreamId& id) {

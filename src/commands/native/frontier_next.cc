@@ -102,10 +102,10 @@ size_t ReplyNext(Context& context, Frontier* frontier, const NextCall& call, int
   const size_t mark = reply.Mark();
   std::string url;
   const size_t served = frontier->Next(call.request, now, [&](const Frontier::Served& one) {
-    if (words > 1) reply.Array(words);
-    if (leased) reply.Int(static_cast<int64_t>(one.lease));
     url.clear();
     types::AppendUrl(one.url.host, one.url.rest, &url);
+    if (words > 1) reply.Array(words);
+    if (leased) reply.Int(static_cast<int64_t>(one.lease));
     reply.Bulk(url);
     if (call.with_meta) reply.Bulk(one.meta);
   });

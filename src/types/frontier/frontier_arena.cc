@@ -1,5 +1,6 @@
 #include "types/frontier/frontier_arena.h"
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 
 namespace sava::types {
@@ -7,17 +8,22 @@ namespace sava::types {
 void FrontierArena::Release(uint32_t unit, uint32_t count) {
   for (unsigned cls = kClasses; cls-- > 0;) {
     for (; count >= kUnits[cls]; count -= kUnits[cls], unit += kUnits[cls]) {
-      free_[cls].push_back(MakeRef(cls, unit));
+      Keep(MakeRef(cls, unit));
     }
   }
 }
 
+// Without memory for its place in the list a chunk is lost until the value is loaded again.
+void FrontierArena::Keep(Ref chunk) {
+  base::IfMemory([&] { free_[ClassOf(chunk)].push_back(chunk); });
+}
+
 FrontierArena::Ref FrontierArena::Allocate(unsigned cls) {
   const uint32_t units = kUnits[cls];
-  used_units_ += units;
   if (!free_[cls].empty()) {
     const Ref chunk = free_[cls].back();
     free_[cls].pop_back();
+    used_units_ += units;
     if (!free_[cls].empty()) base::PrefetchForWrite(Look(free_[cls].back()));
     return chunk;
   }
@@ -25,17 +31,21 @@ FrontierArena::Ref FrontierArena::Allocate(unsigned cls) {
     if (free_[larger].empty()) continue;
     const uint32_t unit = UnitOf(free_[larger].back());
     free_[larger].pop_back();
+    used_units_ += units;
     Release(unit + units, kUnits[larger] - units);
     return MakeRef(cls, unit);
   }
   if (end_ - next_ < units) {
+    if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size() + 1);
+    char* const block = memory_.Allocate(kBlock);
+    // What is never written is saved, too.
+    memset(block, 0, kBlock);
     Release(next_, end_ - next_);
     next_ = static_cast<uint32_t>(blocks_.size() * kUnitsPerBlock);
     end_ = next_ + kUnitsPerBlock;
-    blocks_.push_back(memory_.Allocate(kBlock));
-    // What is never written is saved, too.
-    memset(blocks_.back(), 0, kBlock);
+    blocks_.push_back(block);
   }
+  used_units_ += units;
   const Ref chunk = MakeRef(cls, next_);
   next_ += units;
   return chunk;
@@ -43,7 +53,7 @@ FrontierArena::Ref FrontierArena::Allocate(unsigned cls) {
 
 void FrontierArena::Free(Ref chunk) {
   used_units_ -= kUnits[ClassOf(chunk)];
-  free_[ClassOf(chunk)].push_back(chunk);
+  Keep(chunk);
   if (used_units_ == 0 && blocks_.size() > 1 && !cut_.active()) Clear();
 }
 

@@ -86,6 +86,7 @@ class FrontierArena {
 
   // Gives units of one block to the lists of free chunks.
   void Release(uint32_t unit, uint32_t count);
+  void Keep(Ref chunk);
 
   base::HugeBlocks memory_;
   std::vector<char*> blocks_;

@@ -55,12 +55,16 @@ class FrontierArray {
     return blocks_[i / kCount][i % kCount];
   }
   T& Append() {
+    Reserve();
+    return Edit(size_++);
+  }
+  // Takes the memory that the next Append needs.
+  void Reserve() {
     if (size_ % kCount == 0 && size_ / kCount == blocks_.size()) {
       T* const block = reinterpret_cast<T*>(memory_.Allocate(kCount * sizeof(T)));
       std::uninitialized_value_construct_n(block, kCount);
       blocks_.push_back(block);
     }
-    return Edit(size_++);
   }
   void Clear() {
     blocks_.clear();
@@ -249,6 +253,7 @@ class Frontier::Core {
   // ---- hosts ----
   uint32_t FindHost(std::string_view name, uint64_t hash) const;
   uint32_t NewHost(std::string_view name, uint64_t hash);
+  void DropEmptyQueue(Host& host, Place place);
   uint64_t LimitOf(const Host& host) const {
     return host.limit == kDefaultLimit ? options_.max_per_host : host.limit;
   }
@@ -284,6 +289,7 @@ class Frontier::Core {
   // Room for `bytes` more at the end, if they can have it in one chunk.
   void MakeRoom(Queue* queue, size_t bytes);
   void Write(Queue* queue, std::string_view bytes);
+  void Cut(Queue* queue, const Queue& before, Ref link);
 
   // ---- records ----
   static size_t PutHead(const Record& record, char* head);
@@ -314,7 +320,9 @@ class Frontier::Core {
   Served MakeServed(uint32_t host, uint16_t depth, int16_t priority, const Record& record) const;
 
   // ---- items ----
-  uint32_t NewItem(const Item& item);
+  // Makes it with its text, event and lease; without memory nothing has changed.
+  uint32_t Enter(Item item, const Record& record);
+  void ReserveWaiting();
   void FreeItem(uint32_t slot);
   void PushEvent(uint32_t slot);
   // Delayed until that time; queued when it has come.

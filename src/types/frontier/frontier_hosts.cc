@@ -1,8 +1,10 @@
 // The hosts of a Frontier, what it knows of URLs, and adding them.
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "types/frontier/frontier_core.h"
 
@@ -71,9 +73,16 @@ uint32_t Frontier::Core::FindHost(std::string_view name, uint64_t hash) const {
 
 uint32_t Frontier::Core::NewHost(std::string_view name, uint64_t hash) {
   const auto number = static_cast<uint32_t>(hosts_.size());
+  // All memory first: without it there is no such host.
+  table_.Reserve();
+  hosts_.Reserve();
+  ready_.Reserve(number);
+  if (best_ != nullptr) best_->Reserve(number);
+  if (top_ != nullptr) top_->Reserve(number);
+  const uint32_t kept = names_.Add(name);
   Host& host = hosts_.Append();
   host = Host();
-  host.name = names_.Add(name);
+  host.name = kept;
   Note(Part::kHost, number, true, &host, sizeof host);
   Note(Part::kHost, number, true, names_.Address(host.name), name.size());
   table_.Insert(static_cast<uint32_t>(hash), number);
@@ -95,6 +104,11 @@ void Frontier::Core::SetReady(uint32_t number, bool ready) {
     --ready_hosts_;
   }
   Note(Part::kHostCell, 0, true, ready_.Word(number), sizeof(uint64_t));
+}
+
+// Takes the memory that one Refresh needs.
+void Frontier::Core::ReserveWaiting() {
+  if (waiting_.size() == waiting_.capacity()) waiting_.reserve(2 * waiting_.size() + 1);
 }
 
 void Frontier::Core::Refresh(uint32_t number, bool moved) {
@@ -300,7 +314,13 @@ void Frontier::Core::Add(std::span<const Url> urls, const Attributes& attributes
     Record record;
     record.meta = attributes.meta;
     record.rest = url.rest;
-    Delay(host, depth, attributes.priority, record, attributes.not_before);
+    const bool kept = base::IfMemory(
+        [&] { Delay(host, depth, attributes.priority, record, attributes.not_before); });
+    if (kept) continue;
+    // It may come again, where what was seen can be forgotten.
+    if (set_ != nullptr) set_->Erase(plan.hash);
+    --counts_.added;
+    throw std::bad_alloc();
   }
 }
 

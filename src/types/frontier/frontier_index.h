@@ -33,6 +33,9 @@ class HostBitmap {
     }
   }
 
+  // Takes the memory that Set needs.
+  void Reserve(uint32_t host) { Grow(host); }
+
   // REQUIRES: Has(host).
   void Reset(uint32_t host) {
     size_t at = host;
@@ -111,6 +114,9 @@ class HostMaximum {
       nodes_[at] = higher;
     }
   }
+
+  // Takes the memory that Set needs.
+  void Reserve(uint32_t host) { Grow(host); }
 
   uint32_t Top() const {
     if (nodes_.empty() || nodes_[1] == 0) return kNoHost;

@@ -1,7 +1,9 @@
 // Serving URLs of a Frontier: strategies, leases, and what happens when its time comes.
 #include <algorithm>
 #include <functional>
+#include <new>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "types/frontier/frontier_core.h"
 
@@ -21,7 +23,10 @@ void Frontier::Core::Advance(int64_t now) {
     const Event event = events_.front();
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     events_.pop_back();
-    Happen(event);
+    if (base::IfMemory([&] { Happen(event); })) continue;
+    events_.push_back(event);  // into the room that it has left
+    std::push_heap(events_.begin(), events_.end(), std::greater<>());
+    throw std::bad_alloc();
   }
   WakeHosts();
 }
@@ -30,8 +35,8 @@ void Frontier::Core::Happen(const Event& event) {
   const Item item = items_[event.item];
   if (item.id != event.id || item.time != event.time) return;
   if (item.state == ItemState::kLeased) {
-    ++counts_.expired;
     Fail(event.item, event.time, event.time);
+    ++counts_.expired;
   } else if (item.state == ItemState::kDelayed) {
     Push(item.host, item.depth, item.priority, Read(item.text, 0, &scratch_));
     FreeItem(event.item);
@@ -119,20 +124,19 @@ void Frontier::Core::ServeOne(uint32_t number, bool by_priority, int64_t lease,
   Note(Part::kListCell, number, false, arena_.Look(queue.head), Arena::kLink);
   Note(Part::kUrl, number, false, record.rest.data(), record.rest.size());
   Served served = MakeServed(number, queue.depth, queue.priority, record);
+  if (lease > 0) served.lease = next_id_;
+  ReserveWaiting();
+  serve(served);
   if (lease > 0) {
     Item item;
     item.time = std::min(now_ + lease, kMaxTime);
-    item.id = served.lease = next_id_++;
+    item.id = next_id_;
     item.host = number;
-    item.text = StoreText(record);
     item.depth = queue.depth;
     item.priority = queue.priority;
     item.state = ItemState::kLeased;
-    const uint32_t slot = NewItem(item);
-    leases_.emplace(item.id, slot);
-    PushEvent(slot);
-    ++host.leased;
-    ++leased_;
+    Enter(item, record);
+    ++next_id_;
   } else if (options_.dedup == Dedup::kPending) {
     const uint64_t hash = HashUrl(number, record.rest);
     set_->PrefetchDirectory(hash);
@@ -140,7 +144,6 @@ void Frontier::Core::ServeOne(uint32_t number, bool by_priority, int64_t lease,
     if (leaving_count_ == kLeaving) Leave();
   }
   ++counts_.served;
-  serve(served);
   Pop(number, host, place, queue, record);
   const int64_t delay = DelayOf(host);
   if (delay != 0) host.next_at = std::min(now_ + delay, kMaxTime);
@@ -162,10 +165,13 @@ size_t Frontier::Core::NextOfHost(const NextRequest& request, int64_t lease, con
   uint64_t most = request.count;
   if (request.per_host != 0) most = std::min<uint64_t>(most, request.per_host);
   size_t served = 0;
-  for (; served < most && ready_.Has(number); ++served) {
-    ServeOne(number, by_priority, lease, serve);
-  }
+  const bool done = base::IfMemory([&] {
+    for (; served < most && ready_.Has(number); ++served) {
+      ServeOne(number, by_priority, lease, serve);
+    }
+  });
   Leave();
+  if (!done) throw std::bad_alloc();
   return served;
 }
 
@@ -197,37 +203,60 @@ size_t Frontier::Core::Next(const NextRequest& request, int64_t now, const Serve
   if (strategy == Strategy::kPriority) StartPriority();
   Tally tally;
   size_t served = 0;
-  for (; served < request.count; ++served) {
-    const uint32_t number = Choose(strategy);
-    if (number == kNoHost) break;
-    Note(Part::kHostCell, 0, false, ready_.Word(number), sizeof(uint64_t));
-    Lookahead(strategy, number);
-    if (strategy == Strategy::kBreadth) cursor_ = number + 1;
-    ServeOne(number, strategy == Strategy::kPriority, lease, serve);
-    if (request.per_host == 0 || !ready_.Has(number)) continue;
-    if (++tally.taken[number] < request.per_host) continue;
-    tally.full.push_back(number);
-    SetReady(number, false);
-    Rank(number);
-  }
+  const bool done = base::IfMemory([&] {
+    for (; served < request.count; ++served) {
+      const uint32_t number = Choose(strategy);
+      if (number == kNoHost) break;
+      Note(Part::kHostCell, 0, false, ready_.Word(number), sizeof(uint64_t));
+      Lookahead(strategy, number);
+      if (strategy == Strategy::kBreadth) cursor_ = number + 1;
+      ServeOne(number, strategy == Strategy::kPriority, lease, serve);
+      if (request.per_host == 0 || !ready_.Has(number)) continue;
+      if (++tally.taken[number] < request.per_host) continue;
+      tally.full.push_back(number);
+      SetReady(number, false);
+      Rank(number);
+    }
+  });
   Leave();
   for (const uint32_t number : tally.full) Refresh(number, false);
+  if (!done) throw std::bad_alloc();
   if (served == 0) cursor_ = before;  // a call that served nothing can be left out
   return served;
 }
 
 // ---- items ----
 
-uint32_t Frontier::Core::NewItem(const Item& item) {
-  uint32_t slot = 0;
-  if (free_items_.empty()) {
-    slot = static_cast<uint32_t>(items_.size());
+uint32_t Frontier::Core::Enter(Item item, const Record& record) {
+  const bool appends = free_items_.empty();
+  const uint32_t slot = appends ? static_cast<uint32_t>(items_.size()) : free_items_.back();
+  if (appends) items_.Reserve();
+  // FreeItem needs no memory.
+  if (free_items_.capacity() <= items_.size()) free_items_.reserve(2 * items_.size() + 1);
+  if (events_.size() == events_.capacity()) events_.reserve(2 * events_.size() + 1);
+  item.text = StoreText(record);
+  if (item.state == ItemState::kLeased) {
+    if (!base::IfMemory([&] { leases_.emplace(item.id, slot); })) {
+      FreeText(item.text);
+      throw std::bad_alloc();
+    }
+  }
+  // From here on there is memory for everything.
+  if (appends) {
     items_.Append() = item;
   } else {
-    slot = free_items_.back();
     free_items_.pop_back();
     items_.Edit(slot) = item;
   }
+  Host& host = hosts_.Edit(item.host);
+  if (item.state == ItemState::kLeased) {
+    ++host.leased;
+    ++leased_;
+  } else if (item.state == ItemState::kDelayed) {
+    ++host.delayed;
+    ++delayed_;
+  }
+  if (item.state != ItemState::kDead) PushEvent(slot);
   return slot;
 }
 
@@ -268,29 +297,28 @@ void Frontier::Core::Delay(uint32_t host, uint16_t depth, int16_t priority, cons
   }
   Item item;
   item.time = std::min(time, kMaxTime);
-  item.id = next_id_++;
+  item.id = next_id_;
   item.host = host;
-  item.text = StoreText(record);
   item.depth = depth;
   item.priority = priority;
   item.state = ItemState::kDelayed;
-  ++hosts_.Edit(host).delayed;
-  ++delayed_;
-  PushEvent(NewItem(item));
+  Enter(item, record);
+  ++next_id_;
 }
 
 void Frontier::Core::Bury(uint32_t host, uint16_t depth, int16_t priority, const Record& record,
                           int64_t time) {
-  NoLongerPending(host, record.rest);
   Item item;
   item.time = time;
-  item.id = next_id_++;
+  item.id = next_id_;
   item.host = host;
-  item.text = StoreText(record);
   item.depth = depth;
   item.priority = priority;
   item.state = ItemState::kDead;
-  dead_.push_back(NewItem(item));
+  if (dead_.size() == dead_.capacity()) dead_.reserve(2 * dead_.size() + 1);
+  dead_.push_back(Enter(item, record));
+  ++next_id_;
+  NoLongerPending(host, record.rest);
 }
 
 void Frontier::Core::Fail(uint32_t slot, int64_t retry_at, int64_t time) {
@@ -316,8 +344,6 @@ size_t Frontier::Core::Ack(std::span<const uint64_t> ids, int64_t refetch_at, in
   for (const uint64_t id : ids) {
     const uint32_t slot = TakeLease(id);
     if (slot == UINT32_MAX) continue;
-    ++known;
-    ++counts_.acked;
     const Item item = items_[slot];
     Record record = Read(item.text, 0, &scratch_);
     if (refetch_at != 0) {
@@ -327,6 +353,8 @@ size_t Frontier::Core::Ack(std::span<const uint64_t> ids, int64_t refetch_at, in
       NoLongerPending(item.host, record.rest);
     }
     FreeItem(slot);
+    ++known;
+    ++counts_.acked;
   }
   Prune();
   return known;
@@ -338,12 +366,12 @@ size_t Frontier::Core::Nack(std::span<const uint64_t> ids, int64_t retry_at, int
   for (const uint64_t id : ids) {
     const uint32_t slot = TakeLease(id);
     if (slot == UINT32_MAX) continue;
-    ++known;
-    ++counts_.failed;
     const uint32_t failures = Read(items_[slot].text, 0, &scratch_).failures;
     const int64_t backoff =
         failures >= 12 ? kMaxBackoff : std::min(kMaxBackoff, kFirstBackoff << failures);
     Fail(slot, retry_at != 0 ? retry_at : now_ + backoff, now_);
+    ++known;
+    ++counts_.failed;
   }
   Prune();
   return known;
@@ -358,6 +386,7 @@ size_t Frontier::Core::Extend(std::span<const uint64_t> ids, int64_t until, int6
     if (slot == UINT32_MAX) continue;
     ++known;
     if (items_[slot].time == until) continue;
+    if (events_.size() == events_.capacity()) events_.reserve(2 * events_.size() + 1);
     items_.Edit(slot).time = until;
     PushEvent(slot);
   }

@@ -1,7 +1,9 @@
 // The FIFOs of a Frontier's hosts, and the records in them.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
+#include "base/if_memory.h"
 #include "base/varint.h"
 #include "types/frontier/frontier_core.h"
 
@@ -286,16 +288,30 @@ void Frontier::Core::Write(Queue* queue, std::string_view bytes) {
 void Frontier::Core::Push(uint32_t number, uint16_t depth, int16_t priority, const Record& record) {
   Host& host = hosts_.Edit(number);
   Note(Part::kHost, number, true, &host, sizeof host);
-  Queue& queue = EditQueue(host, FindQueue(number, host, depth, priority));
+  ReserveWaiting();
+  const Place place = FindQueue(number, host, depth, priority);
+  Queue& queue = EditQueue(host, place);
   char head[kMaxHead];
   const size_t head_size = PutHead(record, head);
   const size_t size = head_size + record.meta.size() + record.rest.size();
-  MakeRoom(&queue, size);
+  if (!base::IfMemory([&] { MakeRoom(&queue, size); })) {
+    DropEmptyQueue(host, place);
+    throw std::bad_alloc();
+  }
   Note(Part::kListCell, number, true, arena_.Look(queue.tail), Arena::kLink);
   Note(Part::kUrl, number, true, arena_.Data(queue.tail) + queue.tail_at, size);
-  Write(&queue, {head, head_size});
-  Write(&queue, record.meta);
-  Write(&queue, record.rest);
+  const Queue before = queue;
+  const Ref link = arena_.Link(queue.tail);
+  const bool written = base::IfMemory([&] {
+    Write(&queue, {head, head_size});
+    Write(&queue, record.meta);
+    Write(&queue, record.rest);
+  });
+  if (!written) {
+    Cut(&queue, before, link);
+    DropEmptyQueue(host, place);
+    throw std::bad_alloc();
+  }
   ++queue.count;
   ++queued_;
   if (host.queued++ == 0) {
@@ -304,6 +320,26 @@ void Frontier::Core::Push(uint32_t number, uint16_t depth, int16_t priority, con
   } else {
     Rank(number);
   }
+}
+
+// Takes back what was written to a FIFO since it was `before`, with that link of its last chunk.
+void Frontier::Core::Cut(Queue* queue, const Queue& before, Ref link) {
+  for (Ref chunk = queue->tail; chunk != before.tail;) {
+    Ref last = before.tail;  // the chunk before this one
+    while (arena_.Link(last) != chunk) last = arena_.Link(last);
+    arena_.Free(chunk);
+    chunk = last;
+  }
+  *queue = before;
+  arena_.SetLink(queue->tail, link);
+}
+
+// A FIFO that was made for a record for which there was no memory.
+void Frontier::Core::DropEmptyQueue(Host& host, Place place) {
+  const Queue queue = GetQueue(host, place);
+  if (queue.count != 0) return;
+  if (queue.head != Arena::kNone) arena_.Free(queue.head);
+  RemoveQueue(host, place);
 }
 
 void Frontier::Core::Pop(uint32_t number, Host& host, Place place, Queue queue,
@@ -344,9 +380,17 @@ Frontier::Core::Ref Frontier::Core::StoreText(const Record& record) {
   char head[kMaxHead];
   const size_t head_size = PutHead(record, head);
   MakeRoom(&text, head_size + record.meta.size() + record.rest.size());
-  Write(&text, {head, head_size});
-  Write(&text, record.meta);
-  Write(&text, record.rest);
+  const Queue empty = text;
+  const bool written = base::IfMemory([&] {
+    Write(&text, {head, head_size});
+    Write(&text, record.meta);
+    Write(&text, record.rest);
+  });
+  if (!written) {
+    Cut(&text, empty, Arena::kNone);
+    arena_.Free(text.head);
+    throw std::bad_alloc();
+  }
   arena_.SetLink(text.tail, Arena::kNone);
   return text.head;
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/prefetch.h"
 #include "types/filters/filter_pieces.h"
 
@@ -191,7 +192,7 @@ bool FrontierSet::Erase(uint64_t hash) {
   if (--size_ == 0 && cut_ == nullptr) {
     Clear();
   } else if (page->count * 2 < page->slots && page->slots * page->width > 2 * kLeastPage) {
-    Resize(hash, page->count + page->count / 4);
+    base::IfMemory([&] { Resize(hash, page->count + page->count / 4); });
   }
   return true;
 }

@@ -307,7 +307,7 @@ TEST_F(AofLogTest, GoesOnInTheLastIncrement) {
 
 // A process that was killed left no line about what is synced: the next start writes one, once.
 TEST_F(AofLogTest, AStartAfterAKillSaysThatAllIsSynced) {
-  const std::string killed = AofSyncedLine(0) + "#AFTER:1:11\r\n" + Resp({"SET", "a", "1"});
+  const std::string killed = AofSyncedLine(0) + "#AFTER:1:11\r\n" + RespText({"SET", "a", "1"});
   CrashRecorder disk(
       {{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\nfile log.2.incr.aof seq 2 type i\n"},
        {"dir/log.1.incr.aof", AofSyncedLine(0)},
@@ -327,7 +327,7 @@ TEST_F(AofLogTest, AStartAfterAKillSaysThatAllIsSynced) {
 
 // A file of another server has no lines by which a start knows what a crash left.
 TEST_F(AofLogTest, BehindAnotherServersIncrementBeginsItsOwn) {
-  for (const std::string& theirs : {Resp({"SET", "a", "1"}), std::string()}) {
+  for (const std::string& theirs : {RespText({"SET", "a", "1"}), std::string()}) {
     CrashRecorder disk({{"dir/log.manifest", "file log.1.incr.aof seq 1 type i\n"},
                         {"dir/log.1.incr.aof", theirs}});
     for (int start = 0; start < 2; ++start) {

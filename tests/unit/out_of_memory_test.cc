@@ -180,6 +180,7 @@ Words Reading(const std::string& type, const std::string& key) {
   if (type == "set") return {"SMEMBERS", key};
   if (type == "zset") return {"ZRANGE", key, "0", "-1", "WITHSCORES"};
   if (type == "stream") return {"XINFO", "STREAM", key, "FULL"};
+  if (type == "frontier") return {"FR.EXPORT", key, "0", "COUNT", "1000"};
   return {"DUMP", key};
 }
 

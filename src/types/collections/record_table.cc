@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/page_pool.h"
 #include "base/prefetch.h"
 #include "base/rng.h"
@@ -245,6 +246,20 @@ void RecordTable::FreePage(Page* page) {
   }
 }
 
+// A page that was made last and has no number: none moves to its place.
+void RecordTable::FreeUnused(Page* page) {
+  memory_ -= page->capacity;
+  if (page->region == kPlain) {
+    free(page);
+    return;
+  }
+  Chunks& chunks = chunks_[SizeNumber(page->capacity)];
+  const size_t in_chunk = kChunk / page->capacity;
+  if (--chunks.count % in_chunk != 0) return;
+  FreeChunk(chunks.blocks.back());
+  chunks.blocks.pop_back();
+}
+
 void RecordTable::TakeId(Page* page) {
   if (free_ids_.empty()) {
     page->id = static_cast<uint32_t>(pages_.size());
@@ -260,7 +275,7 @@ void RecordTable::TakeId(Page* page) {
 
 void RecordTable::DropId(Page* page) {
   pages_[page->id] = nullptr;
-  free_ids_.push_back(page->id);
+  base::IfMemory([&] { free_ids_.push_back(page->id); });  // else it is not used again
 }
 
 void RecordTable::Publish(const Page* page, uint64_t hash) {
@@ -370,13 +385,20 @@ void RecordTable::Split(Page* page, uint64_t hash) {
     bytes[upper[i] ? 1 : 0] += parsed.size;
     ++counts[upper[i] ? 1 : 0];
   }
-  Page* halves[2];
-  for (size_t side = 0; side < 2; ++side) {
+  // All memory first: without it nothing has changed.
+  if (pages_.size() == pages_.capacity()) pages_.reserve(2 * pages_.size());
+  Page* halves[2] = {nullptr, nullptr};
+  const auto make = [&](size_t side) {
     const size_t needed = sizeof(Page) + 3 * counts[side] + bytes[side];
     const size_t capacity = std::min(BlockSizeFor(needed + needed / 16), kMaxPage);
     const size_t average = counts[side] == 0 ? 16 : bytes[side] / counts[side];
     const size_t slots = counts[side] + (capacity - needed) / (average + 3);
     halves[side] = NewPage(capacity, std::min(slots, kMaxRecords), depth);
+  };
+  make(0);
+  if (!base::IfMemory([&] { make(1); })) {
+    FreeUnused(halves[0]);
+    throw std::bad_alloc();
   }
   for (size_t i = 0; i < page->count; ++i) {
     Append(halves[upper[i] ? 1 : 0], page->fingerprints()[i], sizes[i], page->at(page->offset(i)));
@@ -525,9 +547,19 @@ bool RecordTable::Put(std::string_view key, std::string_view payload) {
     }
     return false;
   }
-  RemoveAt(page, place, parsed);
-  --size_;
+  const size_t size = SizeInPage(key.size(), payload.size());
+  const bool fits = size != kOutsideSize && page->used + size <= page->capacity;
+  if (fits) {
+    RemoveAt(page, place, parsed);
+    --size_;
+    InsertNew(page, key, hash, payload);
+    return false;
+  }
+  // The new record comes first, behind the old one: without memory that is still there.
   InsertNew(page, key, hash, payload);
+  page = PageOf(hash);
+  RemoveAt(page, PlaceIn(page, hash, key, &parsed), parsed);
+  --size_;
   return false;
 }
 
@@ -564,7 +596,7 @@ bool RecordTable::Erase(std::string_view key) {
   cut_.BeforeChange(page->id);
   RemoveAt(page, place, parsed);
   --size_;
-  MaybeShrink(page, hash);
+  base::IfMemory([&] { MaybeShrink(page, hash); });
   return true;
 }
 

@@ -188,6 +188,7 @@ class RecordTable {
   Page* NewPage(size_t capacity, size_t slots, unsigned depth);
   // May move any other page: pointers to them are to be taken anew from pages_.
   void FreePage(Page* page);
+  void FreeUnused(Page* page);
   void TakeId(Page* page);
   void DropId(Page* page);
   // Points the page's part of the directory to it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/if_memory.h"
@@ -190,7 +191,7 @@ bool FrontierSet::Erase(uint64_t hash) {
   uint8_t* const at = page->data() + slot * page->width;
   memmove(at, at + page->width, (page->count - slot) * page->width);
   if (--size_ == 0 && cut_ == nullptr) {
-    Clear();
+    base::IfMemory([this] { Clear(); });
   } else if (page->count * 2 < page->slots && page->slots * page->width > 2 * kLeastPage) {
     base::IfMemory([&] { Resize(hash, page->count + page->count / 4); });
   }
@@ -199,11 +200,14 @@ bool FrontierSet::Erase(uint64_t hash) {
 
 void FrontierSet::Clear() {
   while (!SavePieces(SIZE_MAX)) continue;
+  // What it has afterwards is made first: without memory nothing has changed.
+  std::vector<Segment> fresh(1);
+  fresh[0].pages.reserve(1);
+  fresh[0].pages.push_back(NewPage(0, 0));
   ForEachPage([this](uint64_t /*prefix*/, Page* page) { FreePage(page); });
   segment_bits_ = 0;
   size_ = 0;
-  std::vector<Segment>(1).swap(segments_);
-  segments_[0].pages.push_back(NewPage(0, 0));
+  segments_.swap(fresh);
   directory_bytes_ = sizeof(void*);
 }
 
@@ -250,7 +254,12 @@ bool FrontierSet::Split(uint64_t hash) {
   bool found = false;
   const size_t middle = Find(*old, prefix | half, &found);
   Page* const low = NewPage(old->depth + 1U, static_cast<uint32_t>(middle + 1));
-  Page* const high = NewPage(old->depth + 1U, static_cast<uint32_t>(old->count - middle + 1));
+  Page* high = nullptr;
+  const auto above = static_cast<uint32_t>(old->count - middle + 1);
+  if (!base::IfMemory([&] { high = NewPage(old->depth + 1U, above); })) {
+    FreePage(low);
+    throw std::bad_alloc();
+  }
   for (size_t slot = 0; slot < old->count; ++slot) {
     Page* const page = slot < middle ? low : high;
     page->Put(page->count++, ValueOf(*page, HashOf(prefix, old->Get(slot))));

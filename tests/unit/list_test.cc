@@ -165,6 +165,23 @@ TEST(List, SmallOnesBehaveLikeADeque) {
 }
 
 // Both ends in turn, a queue, a stack: none of them may grow without bound.
+TEST(List, AnElementThatGrowsPastItsPieceLeavesNoEmptyOne) {
+  for (size_t index = 0; index < 3; ++index) {
+    List list;
+    for (const char* text : {"a", "b", "c"}) {
+      list.WillGrow(kLimit, 1, 1);
+      list.Push(End::kTail, text);
+    }
+    const std::string large(14'000, 'L');
+    list.Set(index, large);
+    EXPECT_EQ(list.Check(), "");
+    EXPECT_EQ(TextOf(list.Peek(End::kTail)), index == 2 ? large : "c");
+    list.Set(index, "small");
+    EXPECT_LT(list.MemoryUsage(0), large.size());
+    EXPECT_EQ(Content(list)[index], "small");
+  }
+}
+
 TEST(List, KeepsItsMemoryInBounds) {
   List queue;
   for (int i = 0; i < 100'000; ++i) {

@@ -417,7 +417,9 @@ void List::Set(size_t index, std::string_view text) {
   if (piece.count > 1 && piece.bytes() - old_size + entry.size() > kBlock) {
     // The piece is parted. The new element comes first: without memory the old one is still there.
     InsertAt(place, entry);
-    EraseAt(Locate(index + 1));
+    const Place old = Locate(index + 1);
+    EraseAt(old);
+    Tidy(old.piece);
     Tidy(Locate(index).piece);
     return;
   }
@@ -432,10 +434,12 @@ void List::ReplaceAt(const Place& place, size_t old_size, const list_entry::New&
   const size_t after = piece.end - place.at - old_size;
   const size_t bytes = before + entry.size() + after;
   const char* const behind = piece.block->data() + place.at + old_size;
-  if (piece.shared() || bytes > piece.block->capacity - piece.begin) {
+  const bool outgrown = piece.block->capacity > kBlock && bytes <= kBlock;
+  if (piece.shared() || outgrown || bytes > piece.block->capacity - piece.begin) {
     size_t capacity = std::max(kSmallestBlock, bytes);
     if (piece.count > 1) {
-      capacity = std::max<size_t>(piece.block->capacity, std::min(kBlock, bytes + bytes / 2));
+      const size_t least = outgrown ? 0 : piece.block->capacity;
+      capacity = std::max<size_t>(least, std::min(kBlock, bytes + bytes / 2));
     }
     Block* const block = NewBlock(capacity);
     const size_t front = piece.count > 1 ? (capacity - bytes) / 2 : 0;

@@ -130,12 +130,14 @@ void Persistence::Run() {
       spdlog::error("Out of memory");
       reply = "-OOM\r\n";
     }
-    // Who waits is answered when there is memory for it.
-    while (!base::IfMemory([&] { Answer(job.waiter, reply); }) && !stopping_.load()) {
-      std::this_thread::sleep_for(kMemoryPause);
-    }
     lock.lock();
     figures_.activity = Activity::kNone;
+    // The client is answered when the next job may begin, and there is memory for it.
+    while (!base::IfMemory([&] { Answer(job.waiter, reply); }) && !stopping_.load()) {
+      lock.unlock();
+      std::this_thread::sleep_for(kMemoryPause);
+      lock.lock();
+    }
     if (stopping_) continue;
     if (jobs_.empty()) base::IfMemory([this] { StartScheduled(); });
     // A disk that fails is not asked again at once.

@@ -44,8 +44,11 @@ Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& re
     UnknownCommand(lane, client, request.args);
     return Answer::kAnswered;
   }
-  if (const auto objection = Objection(lane, client, request)) [[unlikely]]
-    return RejectRequest(lane, client, request, *objection);
+  if (!BeyondObjection(lane, client, request)) [[unlikely]] {
+    if (const auto objection = Objection(lane, client, request)) {
+      return RejectRequest(lane, client, request, *objection);
+    }
+  }
   if (client.has(kClientMulti) && !command->is(commands::kInsideMulti)) {
     return Queue(lane, client, request);
   }
@@ -133,6 +136,14 @@ std::optional<std::string> Admission::SubscribedObjection(const Client& client,
       "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
       "allowed in this context",
       base::ToLower(command.full_name));
+}
+
+bool Admission::BeyondObjection(const Lane& lane, const Client& client,
+                                const Request& request) const {
+  const Command& command = *request.command;
+  return command.ArityOk(request.args.size()) && client.authenticated &&
+         !command.has(commands::kProtected) && !client.has(kClientMulti) && !lane.memory.limited &&
+         !refuses_writes() && (client.resp != 2 || !client.subscribed()) && !loading();
 }
 
 std::optional<std::string> Admission::Objection(Lane& lane, Client& client,

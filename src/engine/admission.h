@@ -80,6 +80,8 @@ class Admission {
   void UnknownCommand(Lane& lane, Client& client, commands::Args args);
   // DEBUG and MODULE are closed unless the configuration opens them.
   bool Permitted(const Client& client, const commands::Command& command) const;
+  // Nothing is the case that Objection looks for: so most commands come in without a text made.
+  bool BeyondObjection(const Lane& lane, const Client& client, const Request& request) const;
   // What stands against the command; none: nothing. It may still have to wait.
   std::optional<std::string> Objection(Lane& lane, Client& client, const Request& request);
   // What its row and its client alone say.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/if_memory.h"
+
 namespace sava::types {
 
 namespace {
@@ -151,9 +153,8 @@ FrequencyList::Added FrequencyList::Add(const KeptMember& member, uint64_t n, ui
   const bool replaces = maxlen != 0 && size() >= maxlen;
   const uint64_t before = replaces ? DropLast(dropped) : 0;
   const uint64_t count = Plus(before, n);
-  CountUp(count - before);
   const size_t members = size();
-  InsertNew(member, Dictionary().HashOf(member), count, count == 1);
+  InsertCounted(member, Dictionary().HashOf(member), count, before);
   // At every doubling it is asked whether its members are common.
   if (!replaces && indexed_ == nullptr && packed_.width() == 0 && size() > members && size() >= 8 &&
       std::has_single_bit(size()) && SharingPays()) {
@@ -187,8 +188,7 @@ FrequencyList::Added FrequencyList::AddById(const KeptMember& member, uint64_t h
   const bool replaces = maxlen != 0 && size() >= maxlen;
   const uint64_t before = replaces ? DropLast(dropped) : 0;
   const uint64_t count = Plus(before, n);
-  CountUp(count - before);
-  InsertNew(member, hash, count, count == 1);
+  InsertCounted(member, hash, count, before);
   return {count, true};
 }
 
@@ -215,6 +215,15 @@ bool FrequencyList::AddScore(const KeptMember& member, double weight, bool singl
   node = indexed_->Insert(Dictionary().Intern(member, hash), RankOf(*score), single && !replaces);
   indexed_->SetScore(node, *score);
   return true;
+}
+
+void FrequencyList::InsertCounted(const KeptMember& member, uint64_t hash, uint64_t count,
+                                  uint64_t before) {
+  if (!base::IfMemory([&] { InsertNew(member, hash, count, count == 1); })) {
+    CountDown(before);
+    throw std::bad_alloc();
+  }
+  CountUp(count - before);
 }
 
 void FrequencyList::InsertNew(const KeptMember& member, uint64_t hash, uint64_t count,

@@ -138,6 +138,9 @@ class FrequencyList {
                 const std::function<void(const KeptMember&)>* dropped);
   // A member that is not in the list, with its first count; at the end of its group or the front.
   void InsertNew(const KeptMember& member, uint64_t hash, uint64_t count, bool at_end);
+  // The same with the sum of all counts kept right, also without memory. `before`: what it has from
+  // the member whose place it takes.
+  void InsertCounted(const KeptMember& member, uint64_t hash, uint64_t count, uint64_t before);
   // The sum of all counts, as far as it fits.
   uint64_t Sum() const;
   void CountDown(uint64_t count);

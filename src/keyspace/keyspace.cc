@@ -109,6 +109,7 @@ size_t Keyspace::HeldBytes() const {
 
 std::vector<std::unique_ptr<Table>> Keyspace::Detach(int db) {
   std::vector<std::unique_ptr<Table>> detached;
+  detached.reserve(kStripes);
   for (size_t i = 0; i < kStripes; ++i) {
     Table* table = tables_[static_cast<size_t>(db) * kStripes + i].exchange(
         nullptr, std::memory_order_acq_rel);

@@ -104,11 +104,14 @@ void Table::RetireSegment(Segment* segment, uint32_t buckets) {
 
 Table::Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms, const bool* version)
     : epoch_(epoch), seed_(hash_seed), version_(version), wheel_start_(now_ms) {
+  Segment* const segment = NewSegment(kFirstBuckets);
   auto* directory = static_cast<Directory*>(malloc(Directory::Bytes(0)));
-  if (directory == nullptr) throw std::bad_alloc();
+  if (directory == nullptr) {
+    free(segment);
+    throw std::bad_alloc();
+  }
   directory->depth = 0;
-  new (&directory->places[0])
-      std::atomic<uint64_t>(Pack(NewSegment(kFirstBuckets), kFirstBuckets, 0));
+  new (&directory->places[0]) std::atomic<uint64_t>(Pack(segment, kFirstBuckets, 0));
   index_bytes_ += Directory::Bytes(0);
   SetDirectory(directory);
   Settle();

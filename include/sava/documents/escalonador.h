@@ -142,9 +142,10 @@ class EscalonadorRastreado {
   }
 
   void ListaHosts() {
+    std::ostream& saida = Saida();
     for (std::size_t i = hosts_->size(); i > 0; --i) {
       const Host host = hosts_->pop_front();
-      Saida() << host.host << '\n';
+      saida << host.host << '\n';
       hosts_->push_back(host);
     }
   }

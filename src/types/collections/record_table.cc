@@ -103,9 +103,11 @@ uint64_t RecordTable::Seed() {
 }
 
 RecordTable::RecordTable(Payload payload) : payload_(payload) {
+  directory_.resize(1);
+  pages_.reserve(1);
   Page* page = NewPage(kMinPage, 1, 0);
   TakeId(page);
-  directory_.push_back(page->id);
+  directory_[0] = page->id;
   deepest_ = 1;
 }
 

@@ -14,7 +14,8 @@
 namespace sava::types {
 
 FingerprintTable::FingerprintTable(unsigned bits) : bits_(static_cast<uint8_t>(bits)) {
-  directory_.push_back(NewPage({}, {}, 0));
+  directory_.resize(1);
+  directory_[0] = NewPage({}, {}, 0);
 }
 
 FingerprintTable::~FingerprintTable() {

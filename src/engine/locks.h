@@ -49,7 +49,8 @@ class LockSet {
            (bits_[0] != 0 && bits_[1] != 0);
   }
   size_t stripes() const {
-    return static_cast<size_t>(std::popcount(bits_[0]) + std::popcount(bits_[1]));
+    return static_cast<size_t>(std::popcount(bits_[0])) +
+           static_cast<size_t>(std::popcount(bits_[1]));
   }
   // REQUIRES: there is one.
   size_t first() const {

@@ -504,7 +504,7 @@ base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>&
 base::Status Persistence::WriteLoneBase() {
   const int64_t start = NowSeconds();
   spdlog::info("Background append only file rewriting started");
-  const base::Status status = WithMemory([this] { return WriteLoneBaseNow(); });
+  base::Status status = WithMemory([this] { return WriteLoneBaseNow(); });
   NoteRewrite(status, start);
   return status;
 }

@@ -484,10 +484,11 @@ void EventLoop::TakeArrivals() {
 // Connections that this loop opens: those that stand, and those that failed.
 void EventLoop::CheckOutgoing() {
   const int64_t now = engine_.clock().MonotonicMicros() / 1000;
-  const auto first = std::ranges::stable_partition(
-      opening_, [now](const Opening& one) { return !one.connect->settled(now); });
-  std::vector<Opening> settled(std::move_iterator(first.begin()), std::move_iterator(first.end()));
-  opening_.erase(first.begin(), first.end());
+  const auto first =
+      std::stable_partition(opening_.begin(), opening_.end(),
+                            [now](const Opening& one) { return !one.connect->settled(now); });
+  std::vector<Opening> settled(std::move_iterator(first), std::move_iterator(opening_.end()));
+  opening_.erase(first, opening_.end());
   for (Opening& one : settled) {
     base::Result<net::Accepted> socket = one.connect->Take();
     if (!socket) {

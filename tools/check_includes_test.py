@@ -55,7 +55,7 @@ class CheckIncludesTest(unittest.TestCase):
         for name in ("src/types/a.cc", "src/commands/a.cc", "src/cli/bloom_a.cc"):
             self.write(name, '#include "types/collections/hash.h"\n')
         self.assertEqual(self.complaints(), [])
-        for room in ("keyspace", "journal", "engine", "server", "cli"):
+        for room in ("keyspace", "storage", "engine", "server", "cli"):
             self.write(f"src/{room}/a.cc", '#include "types/collections/hash.h"\n')
             self.assert_one(f"{room} may not know a type by name")
             (self.root / f"src/{room}/a.cc").unlink()

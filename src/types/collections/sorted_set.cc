@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "types/value/digest_sink.h"
-
 #include "base/if_memory.h"
+#include "types/value/digest_sink.h"
 
 namespace sava::types {
 

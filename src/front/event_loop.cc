@@ -487,7 +487,8 @@ void EventLoop::CheckOutgoing() {
   const auto first =
       std::stable_partition(opening_.begin(), opening_.end(),
                             [now](const Opening& one) { return !one.connect->settled(now); });
-  std::vector<Opening> settled(std::move_iterator(first), std::move_iterator(opening_.end()));
+  std::vector<Opening> settled(std::make_move_iterator(first),
+                               std::make_move_iterator(opening_.end()));
   opening_.erase(first, opening_.end());
   for (Opening& one : settled) {
     base::Result<net::Accepted> socket = one.connect->Take();

@@ -175,7 +175,7 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       if (!lane.locks.gives_way()) {
         lane.locks.StepAside();
         lane.now_ms = engine_.clock().WallMillis();
-      } else if (i > 0) {  // the rest of the round is to be short
+      } else if (i > 0) {  // run the rest in the next round
         lane.waits.Yield(client);
         request.outcome = Request::Outcome::kRefused;
         continue;

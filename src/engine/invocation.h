@@ -40,7 +40,7 @@ class LargeArguments {
 
 class Invocation;
 
-// What is to be run, and for whom.
+// What to run, and for whom.
 struct Work {
   Client* client = nullptr;                    // nullptr: for the server itself
   const commands::Command* command = nullptr;  // nullptr: no command

@@ -6,7 +6,7 @@
 
 namespace sava::engine {
 
-// A blocked client that is to be answered.
+// A blocked client that waits for an answer.
 struct ReplyWaiter {
   size_t lane = 0;
   uint64_t client = 0;  // 0: nobody waits

@@ -33,7 +33,7 @@ class WaitQueue {
   WaitQueue(const WaitQueue&) = delete;
   WaitQueue& operator=(const WaitQueue&) = delete;
 
-  // ---- who waits ----
+  // ---- the clients that wait ----
   // There may be that many clients: each may have to wait when there is no memory for its place.
   void Expect(size_t clients) {
     if (waiting_.capacity() < clients) waiting_.reserve(2 * clients);

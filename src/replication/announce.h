@@ -1,0 +1,16 @@
+// Announce: what a replica says of itself with REPLCONF.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+#include "engine/output_feed.h"
+
+namespace sava::replication {
+
+// Pairs of a name and a value. Capabilities that nobody knows are no error; the error is what the
+// replica is answered, and what stands before it has counted. REQUIRES: an even number of words.
+base::Status Announce(std::span<const std::string_view> words, engine::Announcement* announced);
+
+}  // namespace sava::replication

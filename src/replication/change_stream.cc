@@ -1,0 +1,255 @@
+#include "replication/change_stream.h"
+
+#include <optional>
+#include <utility>
+
+#include "replication/wire.h"
+
+namespace sava::replication {
+
+namespace {
+
+// Places that wait for the log are noted one by one up to so many.
+constexpr size_t kMostHeld = 4096;
+
+}  // namespace
+
+// ---- beginning and end ----
+
+void ChangeStream::Begin(int64_t keep) {
+  const std::lock_guard lock(mutex_);
+  keep_ = keep;
+  if (backlog_ == nullptr) Reset(history_.offset);
+}
+
+void ChangeStream::End() {
+  const std::lock_guard lock(mutex_);
+  if (backlog_ == nullptr) return;
+  history_.offset = backlog_->written();
+  history_.id = NewId();
+  history_.ForgetSecond();
+  backlog_.reset();
+  held_.clear();
+  running_.store(false, std::memory_order_release);
+}
+
+void ChangeStream::Restore(const History& history) {
+  const std::lock_guard lock(mutex_);
+  history_ = history;
+  offset_.store(history.offset, std::memory_order_release);
+}
+
+void ChangeStream::Reset(int64_t offset) {
+  backlog_ = std::make_shared<Backlog>(offset, keep_);
+  held_.clear();
+  framing_.Restart();
+  seen_end_ = record_end_ = offset;
+  data_end_.store(offset, std::memory_order_release);
+  offset_.store(offset, std::memory_order_release);
+  running_.store(true, std::memory_order_release);
+}
+
+// ---- the journal ----
+
+void ChangeStream::AppendCommand(std::string_view command) {
+  const int64_t begin = backlog_->written();
+  backlog_->Append(command);
+  if (!IsForeign(command)) return;
+  backlog_->MarkForeign(begin, backlog_->written());
+  ++foreign_;
+}
+
+void ChangeStream::Receive(const journal::Record& record) {
+  if (backlog_ == nullptr || raw_.load(std::memory_order_relaxed)) return;
+  if (!requests_.empty()) [[unlikely]]
+    TellMarks(record.ticket());
+  Out out{*this};
+  framing_.Append(record, out);
+  record_end_ = backlog_->written();
+}
+
+void ChangeStream::EndRun(uint64_t next) {
+  if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
+    if (!requests_.empty()) TellMarks(next);
+    const int64_t end = backlog_->written();
+    if (end != (held_.empty() ? seen_end_ : held_.back().end)) {
+      if (held_.size() >= kMostHeld) held_.pop_back();
+      held_.push_back({next, end});
+    }
+    offset_.store(end, std::memory_order_release);
+  }
+  data_end_.store(record_end_, std::memory_order_release);
+  merged_.store(next, std::memory_order_release);
+  mutex_.unlock();
+}
+
+void ChangeStream::Pause() {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool ping = wants_ping_.exchange(false);
+    const bool acks = wants_acks_.exchange(false);
+    if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
+      if (ping) backlog_->Append(kPing);
+      if (acks) backlog_->Append(kGetAck);
+      const int64_t end = backlog_->written();
+      if (ping || acks) held_.push_back({merged_.load(std::memory_order_relaxed), end});
+      offset_.store(end, std::memory_order_release);
+      Release();
+    }
+  }
+  hooks_.moved();
+}
+
+void ChangeStream::Kept() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (backlog_ == nullptr || !Release()) return;
+  }
+  hooks_.moved();
+}
+
+// Whether more may be read now.
+bool ChangeStream::Release() {
+  const uint64_t kept = hooks_.kept();
+  bool any = false;
+  while (!held_.empty() && held_.front().ticket <= kept) {
+    seen_end_ = held_.front().end;
+    held_.pop_front();
+    any = true;
+  }
+  if (any) backlog_->Publish(seen_end_);
+  return any;
+}
+
+// ---- places ----
+
+ChangeStream::Mark ChangeStream::MarkHere() {
+  return {backlog_, backlog_->AtWritten(), history_.id};
+}
+
+// Those up to the ticket that comes next.
+void ChangeStream::TellMarks(uint64_t next) {
+  std::erase_if(requests_, [&](const Request& request) {
+    if (request.ticket > next) return false;
+    framing_.Restart();
+    request.tell(MarkHere());
+    return true;
+  });
+}
+
+// Their replicas are being dropped: nobody is to wait for a place any longer.
+void ChangeStream::TellAllMarks() {
+  for (const Request& request : std::exchange(requests_, {})) request.tell(MarkHere());
+}
+
+void ChangeStream::MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell) {
+  const std::lock_guard lock(mutex_);
+  if (!raw_.load(std::memory_order_relaxed)) {
+    requests_.push_back({ticket, std::move(tell)});
+  } else {
+    tell(MarkHere());
+  }
+}
+
+std::optional<ChangeStream::Mark> ChangeStream::Resume(std::string_view id, int64_t from) {
+  const std::lock_guard lock(mutex_);
+  // PSYNC counts bytes from 1.
+  if (backlog_ == nullptr || !history_.Covers(id, from + 1)) return std::nullopt;
+  const auto place = backlog_->Open(from);
+  if (!place) return std::nullopt;
+  return Mark{backlog_, *place, history_.id};
+}
+
+History ChangeStream::history() const {
+  const std::lock_guard lock(mutex_);
+  History copy = history_;
+  if (backlog_ != nullptr) copy.offset = backlog_->written();
+  return copy;
+}
+
+ChangeStream::Figures ChangeStream::figures() const {
+  const std::lock_guard lock(mutex_);
+  Figures figures;
+  figures.foreign = foreign_;
+  if (backlog_ == nullptr) return figures;
+  figures.active = true;
+  figures.first = backlog_->first();
+  figures.length = backlog_->written() - figures.first;
+  figures.memory = backlog_->memory();
+  return figures;
+}
+
+void ChangeStream::Keep(int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  keep_ = bytes;
+  if (backlog_ != nullptr) backlog_->Keep(bytes);
+}
+
+void ChangeStream::Trim() {
+  const std::lock_guard lock(mutex_);
+  if (backlog_ != nullptr) backlog_->Trim();
+}
+
+// ---- following a master ----
+
+void ChangeStream::Adopt(std::string_view id, int64_t offset) {
+  hooks_.drop("this server has another data set now");
+  const std::lock_guard lock(mutex_);
+  history_.id = id;
+  history_.offset = offset;
+  history_.ForgetSecond();
+  if (backlog_ != nullptr) TellAllMarks();
+  raw_.store(true);
+  Reset(offset);
+}
+
+void ChangeStream::Rename(std::string_view id) {
+  hooks_.drop("the master has another history now");
+  const std::lock_guard lock(mutex_);
+  history_.offset = backlog_ != nullptr ? backlog_->written() : history_.offset;
+  history_.second_id = history_.id;
+  history_.second_offset = history_.offset + 1;
+  history_.id = id;
+}
+
+void ChangeStream::AppendRaw(std::string_view bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (backlog_ == nullptr) Reset(history_.offset);
+    std::vector<std::string_view> words;
+    while (!bytes.empty()) {
+      const std::optional<size_t> size = SplitCommand(bytes, 1, &words);
+      const std::string_view command = bytes.substr(0, size.value_or(bytes.size()));
+      AppendCommand(command);
+      bytes.remove_prefix(command.size());
+    }
+    seen_end_ = record_end_ = backlog_->written();
+    backlog_->Publish(seen_end_);
+    data_end_.store(seen_end_, std::memory_order_release);
+    offset_.store(seen_end_, std::memory_order_release);
+  }
+  hooks_.moved();
+}
+
+void ChangeStream::Promote() {
+  hooks_.drop("this server is a master now");
+  if (running()) hooks_.attach();
+  const std::lock_guard lock(mutex_);
+  if (backlog_ != nullptr) history_.offset = backlog_->written();
+  history_.Promote();
+  framing_.Restart();
+  raw_.store(false);
+}
+
+void ChangeStream::Demote() {
+  hooks_.drop("this server is to be a replica");
+  const std::lock_guard lock(mutex_);
+  if (backlog_ == nullptr) Reset(history_.offset);
+  seen_end_ = backlog_->written();
+  held_.clear();
+  TellAllMarks();
+  backlog_->Publish(seen_end_);
+  raw_.store(true);
+}
+
+}  // namespace sava::replication

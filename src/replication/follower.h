@@ -1,0 +1,81 @@
+// Follower: this server as the replica of another, or of none. What role it has, what it shows of
+// it, and what its files tell of it, so that after a restart only what has come since is asked for.
+//
+// Thread safety: as each says.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "commands/spec.h"
+#include "engine/engine.h"
+#include "persistence/persistence.h"
+#include "replication/following.h"
+#include "replication/master.h"
+#include "replication/replica_link.h"
+#include "replication/stream.h"
+#include "snapshot/rdb_aux.h"
+
+namespace sava::replication {
+
+class Follower final : public Following, public snapshot::RdbAux {
+ public:
+  Follower(engine::Engine* engine, persistence::Persistence* persistence, Master* master);
+
+  // ---- on the main thread ----
+  // When the data is loaded: goes on with the history it belongs to, if the files say that, and
+  // begins to follow the master that the settings name.
+  void Start();
+  // Around the end of the server: nothing is applied from Suspend on.
+  void Suspend() { link_.Stop(); }
+  void Resume() { link_.Start(); }
+  void UseTls(std::shared_ptr<const net::TlsContext> tls) { link_.UseTls(std::move(tls)); }
+
+  // ---- commands. REQUIRES: the gate is closed, by this lane ----
+  void Follow(engine::Lane& lane, const std::string& host, int port,
+              std::function<void(bool)> taken = {});
+  void Promote(engine::Lane& lane);
+  bool Follows(std::string_view host, int port) const;
+
+  // ---- Following ----
+  bool is_replica() const override { return engine_.role().replica(); }
+  bool link_is_up() const override { return engine_.role().linked(); }
+  void WriteInfo(engine::InfoWriter& out) const override;
+  void WriteRole(protocol::Reply& reply) const override;
+  void HandOver(const std::string& host, int port, std::function<void(bool taken)> done) override;
+  void TakeOver() override { Promote(ClosingLane()); }
+
+  // ---- snapshot::RdbAux ----
+  void AtCut() override;
+  void Save(snapshot::CutWriter& out) const override;
+  bool LoadField(std::string_view name, std::string_view value) override;
+  std::string EndLine() const override;
+
+ private:
+  struct Place {
+    std::string id;  // empty: the data belongs to no history
+    int64_t offset = 0;
+    int db = 0;
+  };
+  Place Now() const;
+  // That of the thread that holds the gate closed: this one.
+  engine::Lane& ClosingLane() const;
+  bool ReadEndLine(std::string_view line, Place* place) const;
+
+  engine::Engine& engine_;
+  persistence::Persistence& persistence_;
+  Master& master_;
+  Stream& stream_;
+  ReplicaLink link_;
+  Place cut_;     // of the snapshot that is being made
+  Place loaded_;  // what the file that was loaded last says
+};
+
+// REPLICAOF, SLAVEOF.
+std::span<const commands::CommandSpec> FollowerCommands();
+
+}  // namespace sava::replication

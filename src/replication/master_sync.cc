@@ -1,0 +1,203 @@
+// Copies of the data set for replicas: who gets one when, and how it comes about.
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/rng.h"
+#include "base/text.h"
+#include "replication/ids.h"
+#include "replication/master.h"
+#include "replication/wire.h"
+
+namespace sava::replication {
+
+namespace {
+
+// What the copy says of the stream it belongs to.
+class StreamFields final : public snapshot::RdbAux {
+ public:
+  void Set(const ChangeStream::Mark& mark) {
+    id_ = mark.id;
+    offset_ = mark.place.at;
+  }
+  void Save(snapshot::CutWriter& out) const override {
+    out.Aux("repl-stream-db", "0");
+    out.Aux("repl-id", id_);
+    out.Aux("repl-offset", base::IntText(offset_));
+  }
+
+ private:
+  std::string id_;
+  int64_t offset_ = 0;
+};
+
+// One copy is for all that take the same.
+bool SameNeeds(const Replica& a, const Replica& b) {
+  const engine::Announcement& x = a.announced;
+  const engine::Announcement& y = b.announced;
+  return a.native == b.native && x.eof == y.eof && x.filtered == y.filtered && x.keys == y.keys &&
+         x.functions == y.functions;
+}
+
+}  // namespace
+
+struct Master::Sync {
+  std::vector<std::shared_ptr<Replica>> group;
+  std::shared_ptr<Transfer> transfer;
+  std::vector<std::shared_ptr<Transfer::Reader>> readers;
+  std::shared_ptr<persistence::Persistence::Copy> copy;
+  std::promise<ChangeStream::Mark> mark;
+  StreamFields fields;
+  bool stock = false;
+  bool cut_made = false;  // guarded by the master's mutex_: the snapshot under way is its own
+};
+
+// ---- when ----
+
+void Master::StartSyncs(int64_t now_ms) {
+  const config::Settings& settings = engine_.settings();
+  std::vector<std::shared_ptr<Replica>> group;
+  {
+    const std::lock_guard lock(mutex_);
+    if (sync_ != nullptr) return;
+    const Replica* oldest = nullptr;
+    for (const auto& replica : replicas_) {
+      if (!replica->queued) continue;
+      if (oldest == nullptr) oldest = replica.get();
+      if (SameNeeds(*oldest, *replica)) group.push_back(replica);
+    }
+    if (group.empty()) return;
+    const int64_t most = settings.repl_diskless_sync_max_replicas;
+    const bool full = most > 0 && std::cmp_greater_equal(group.size(), most);
+    const bool due = now_ms - oldest->since_ms >= settings.repl_diskless_sync_delay * 1000;
+    // Whoever is sent a file of known length waits for its end anyway.
+    if (settings.repl_diskless_sync && oldest->announced.eof && !full && !due) return;
+    for (const auto& replica : group) replica->queued = false;
+    sync_ = std::make_shared<Sync>();
+  }
+  StartSync(std::move(group));
+}
+
+void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
+  std::shared_ptr<Sync> sync;
+  {
+    const std::lock_guard lock(mutex_);
+    sync = sync_;
+  }
+  const Replica& first = *group.front();
+  sync->transfer = std::make_shared<Transfer>(engine_.settings().dir);
+  for (const auto& replica : group) {
+    sync->readers.push_back(sync->transfer->AddReader(replica->wake));
+  }
+  sync->stock = !first.native;
+  sync->copy = std::make_shared<persistence::Persistence::Copy>();
+  persistence::Persistence::Copy& copy = *sync->copy;
+  copy.keys = first.announced.keys;
+  copy.functions = first.announced.functions;
+  copy.stock = sync->stock;
+  copy.aux = {&sync->fields};
+  // The copy holds itself up to `done`.
+  copy.sink = [transfer = sync->transfer](std::string_view bytes) {
+    return transfer->Append(bytes);
+  };
+  copy.at_cut = [this, sync] { CutMade(*sync); };
+  copy.after_cut = [this, sync] { AfterCut(sync); };
+  copy.done = [this, sync](const base::Result<uint64_t>& written) { SyncEnded(*sync, written); };
+  sync->group = std::move(group);
+  spdlog::info("Starting BGSAVE for SYNC with target: {}",
+               first.announced.eof ? "replicas sockets" : "disk");
+  persistence_.MakeCopy(sync->copy);
+}
+
+size_t Master::TransferMemory() const {
+  return sync_ == nullptr || sync_->transfer == nullptr ? 0 : sync_->transfer->in_memory();
+}
+
+// ---- on the keeper's thread ----
+
+void Master::Attach() {
+  if (std::exchange(attached_, true)) return;
+  engine_.journal().Attach(stream_);
+  engine_.pubsub().set_replicated(true);
+}
+
+// With the gate closed.
+void Master::CutMade(Sync& sync) {
+  stream_.Begin(engine_.settings().repl_backlog_size);
+  Attach();
+  stream_.MarkAt(engine_.journal().Cut(),
+                 [&sync](const ChangeStream::Mark& mark) { sync.mark.set_value(mark); });
+}
+
+// From here on each replica's feed has what it sends.
+void Master::AfterCut(const std::shared_ptr<Sync>& sync) {
+  engine_.journal().Nudge();
+  const ChangeStream::Mark mark = sync->mark.get_future().get();
+  {
+    const std::lock_guard lock(mutex_);
+    sync->cut_made = true;
+    AbandonCopy();
+  }
+  sync->fields.Set(mark);
+  spdlog::info("Background RDB transfer started by pid {}", getpid());
+  const std::string end_mark = NewId();
+  for (size_t i = 0; i < sync->group.size(); ++i) {
+    Replica& replica = *sync->group[i];
+    {
+      const std::lock_guard lock(replica.mutex);
+      if (replica.failed) {
+        sync->transfer->Leave(*sync->readers[i]);
+        continue;
+      }
+      replica.position.store(mark.place.at);
+      replica.copy = Replica::Copy{sync->transfer, sync->readers[i], mark, end_mark};
+      replica.state.store(Replica::State::kTransfer);
+    }
+    replica.wake();
+  }
+}
+
+// Ends the walk when no replica waits for the copy any more.
+void Master::AbandonCopy() {
+  if (sync_ == nullptr || !sync_->cut_made) return;
+  const auto& group = sync_->group;
+  if (!std::ranges::all_of(group, [](const auto& one) { return one->gone.load(); })) return;
+  spdlog::info("Diskless rdb transfer, last replica dropped, killing fork child.");
+  engine_.snapshot().Abort();
+}
+
+void Master::SyncEnded(Sync& sync, const base::Result<uint64_t>& written) {
+  if (written) {
+    sync.transfer->Finish();
+    const auto left = std::ranges::count_if(
+        sync.group, [](const auto& replica) { return !replica->drop.load(); });
+    spdlog::info("Diskless rdb transfer, done reading from pipe, {} replicas still up, {} bytes",
+                 left, sync.transfer->written());
+  } else {
+    sync.transfer->Fail(written.error());
+    spdlog::warn("The data set could not be sent to replicas: {}", written.error());
+  }
+  const uint64_t left_out = sync.copy->left_out;
+  if (left_out > 0 && !told_left_out_.exchange(true)) {
+    spdlog::warn(
+        "{} keys of native types were left out of the data set for a stock replica, which cannot "
+        "read them; see repl-native-types. INFO counts them from here on.",
+        left_out);
+  }
+  for (const auto& replica : sync.group) {
+    const std::lock_guard lock(replica->mutex);
+    if (!written && replica->state.load() == Replica::State::kWaits) replica->failed = true;
+    replica->wake();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    figures_.keys_left_out += left_out;
+    figures_.transfer_file = sync.transfer->in_file();
+    sync_.reset();
+  }
+}
+
+}  // namespace sava::replication

@@ -2,7 +2,7 @@
 """Compares the current tree with an earlier commit: `./dev bench guard [COMMIT] [--quick] [--only WORD]`.
 
 Builds COMMIT (default HEAD) in a folder of its own under build/guard and puts the same load on both
-servers: SET, GET, ZADD, HSET, LPUSH, AFC.ADD and BF.ADD at pipelines 1, 16 and 64, without a log
+servers: SET, GET, ZADD, HSET, LPUSH, XADD, AFC.ADD and BF.ADD at pipelines 1, 16 and 64, without a log
 and with `everysec`. Two figures for each case:
 
 - instructions per command, counted by valgrind's callgrind: repeatable, whatever else the machine does;
@@ -31,6 +31,7 @@ COMMANDS = {
     "ZADD": ("ZADD", "board", "__rand_int__", "member:__rand_int__"),
     "HSET": ("HSET", "user:__rand_int__", "field", "value"),
     "LPUSH": ("LPUSH", "queue", "element:__rand_int__"),
+    "XADD": ("XADD", "log", "*", "field", "value:__rand_int__"),
     "AFC.ADD": ("AFC.ADD", "assoc:__rand_int__", "member"),
     "BF.ADD": ("BF.ADD", "seen", "item:__rand_int__"),
 }

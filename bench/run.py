@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Takes the benchmarks: `bench/run.py [NAME…] [--quick]`; without a name, all of them.
 
-`bench/run.py guard [COMMIT]` compares with an earlier commit instead (guard.py).
+`bench/run.py guard [COMMIT]` compares with an earlier commit instead (guard.py), `bench/run.py
+comparison` with databases (comparison.py).
 
 Each benchmark writes build/bench/NAME.json (a list of rows) and prints a table. Exit code 0 when
 every bar is met, 1 when one is missed (never with --quick, whose sizes are not those of the bars),
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 
+import comparison
 import guard
 import harness
 import report
@@ -99,6 +101,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if sys.argv[1:2] == ["guard"]:
         return guard.main()
+    if sys.argv[1:2] == ["comparison"]:
+        return comparison.run(sys.argv[2:])
     benchmarks = find_benchmarks()
     options = parse_arguments(benchmarks)
     if options.list:

@@ -6,6 +6,7 @@
     "room/file.h", relative to src/, and name a file that exists.
   * a type is known by name in types and commands only: others include of types what stands in
     ABOUT_TYPES, and ask through it (types/value/type_registry.h). The tools in NAMES_TYPES may.
+  * the native families of commands include nothing of what only a server has (SERVER_ONLY).
   * a header opens with a comment that says what it is for, followed by #pragma once.
   * the project stands alone: no file names a folder outside it or a path of somebody's machine.
 
@@ -36,10 +37,15 @@ MAY_INCLUDE = {
     "persistence": {"engine", "storage", "snapshot", "journal", "config", "commands", "keyspace", "types",
                     "protocol"},
     "admin": {"engine", "access", "config", "commands", "keyspace", "journal", "types", "protocol"},
-    "replication": {"engine", "persistence", "storage", "snapshot", "journal", "net", "access", "protocol",
-                    "commands"},
-    "script": {"engine", "commands", "access", "protocol"},
+    # Its links and replicas are connections of the event loops: front.
+    "replication": {"front", "engine", "persistence", "storage", "snapshot", "journal", "net", "access",
+                    "config", "protocol", "commands", "types"},
+    # One interpreter; it asks the server through a Host that the room script is.
+    "lua": set(),
+    # journal: redis.set_repl names the destinations of its records.
+    "script": {"lua", "engine", "commands", "config", "access", "protocol", "journal"},
     "module": {"types", "protocol", "commands"},
+    "library": {"types"},
 }
 ROOMS = set(MAY_INCLUDE) | {"server", "cli"}
 MAY_INCLUDE["server"] = ROOMS - {"cli"}
@@ -55,6 +61,10 @@ ABOUT_TYPES = {
 }
 # Command-line tools that make or measure values of one type.
 NAMES_TYPES = ("src/cli/bench", "src/cli/bloom", "src/cli/frontier")
+
+# The native families run on any host: they know of a server what KeyContext says.
+ANY_HOST = "src/commands/native/"
+SERVER_ONLY = {"commands/context.h", "commands/parts.h", "commands/session.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]*)"|<([^>]*)>)')
 # Written in pieces so that this file does not name what it forbids.
@@ -100,11 +110,13 @@ def check_include_line(root, name, number, line):
         return f"{where}: {room} may not include {target} ({quoted})"
     if (
         target == "types"
-        and room not in ("types", "commands", "module")
+        and room not in ("types", "commands", "module", "library")
         and not name.startswith(NAMES_TYPES)
         and quoted.split("/")[-1] not in ABOUT_TYPES
     ):
         return f"{where}: {room} may not know a type by name ({quoted})"
+    if name.startswith(ANY_HOST) and quoted in SERVER_ONLY:
+        return f"{where}: native families take a KeyContext ({quoted})"
     if not (root / "src" / quoted).is_file():
         return f"{where}: {quoted} does not exist"
     return None

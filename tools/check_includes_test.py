@@ -74,6 +74,16 @@ class CheckIncludesTest(unittest.TestCase):
         self.write("src/types/text.cc", '// Text.\n\n#include "engine/engine.h"\n')
         self.assert_one("src/types/text.cc:3", "types may not include engine")
 
+    def test_native_families_know_no_server(self):
+        for name in ("context", "session", "key_context"):
+            self.write(f"src/commands/{name}.h", HEADER)
+        self.write("src/commands/redis/a.cc", '#include "commands/context.h"\n')
+        self.write("src/commands/native/a.cc", '#include "commands/key_context.h"\n')
+        self.assertEqual(self.complaints(), [])
+        for header in ("context", "session"):
+            self.write("src/commands/native/a.cc", f'#include "commands/{header}.h"\n')
+            self.assert_one("native families take a KeyContext")
+
     def test_refuses_the_same_include_in_angle_brackets(self):
         self.write("src/engine/engine.h", HEADER)
         self.write("src/types/text.cc", "#include <engine/engine.h>\n")

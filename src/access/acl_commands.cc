@@ -1,5 +1,5 @@
-// ACL, as far as there is one user: "default", who may do everything, with the password of
-// requirepass if there is one.
+// ACL: who there is, what each may do, what was refused. What changes users runs with the gate
+// closed.
 #include <fmt/format.h>
 
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "access/acl_log.h"
 #include "access/families.h"
+#include "access/users.h"
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "commands/family.h"
@@ -25,45 +26,51 @@ constexpr std::string_view kNoAclFile =
     "via the ACL SETUSER command and then issue a CONFIG REWRITE (assuming you have a Redis "
     "configuration file set) in order to store users in the Redis configuration.";
 
-const std::string& Password(Context& ctx) { return ctx.part<const config::Settings>().requirepass; }
-
 void Whoami(Context& ctx) { ctx.reply().Bulk(ctx.session().user); }
 
-void Users(Context& ctx) {
-  ctx.reply().Array(1);
-  ctx.reply().Bulk("default");
+void UserNames(Context& ctx) {
+  const Users::Map& users = ctx.part<Users>().all();
+  ctx.reply().Array(static_cast<int64_t>(users.size()));
+  for (const auto& [name, user] : users) ctx.reply().Bulk(name);
 }
 
 void List(Context& ctx) {
-  const std::string& password = Password(ctx);
-  ctx.reply().Array(1);
-  ctx.reply().Bulk(fmt::format("user default on {} ~* &* +@all",
-                               password.empty()
-                                   ? "nopass sanitize-payload"
-                                   : "sanitize-payload #" + base::Sha256Hex(password)));
+  const Users::Map& users = ctx.part<Users>().all();
+  ctx.reply().Array(static_cast<int64_t>(users.size()));
+  for (const auto& [name, user] : users) {
+    ctx.reply().Bulk(fmt::format("user {} {}", name, user->Text()));
+  }
+}
+
+void ReplyRules(protocol::Reply& reply, const Selector& selector) {
+  reply.Bulk("commands");
+  reply.Bulk(selector.CommandsText());
+  reply.Bulk("keys");
+  reply.Bulk(selector.KeysText());
+  reply.Bulk("channels");
+  reply.Bulk(selector.ChannelsText());
 }
 
 void Getuser(Context& ctx) {
-  if (ctx.arg(2) != "default") return ctx.reply().Null();
-  const std::string& password = Password(ctx);
+  const User* const user = ctx.part<Users>().Find(ctx.arg(2));
+  if (user == nullptr) return ctx.reply().Null();
   protocol::Reply& reply = ctx.reply();
   reply.Map(6);
   reply.Bulk("flags");
-  reply.Set(password.empty() ? 3 : 2);
-  reply.Bulk("on");
-  if (password.empty()) reply.Bulk("nopass");
-  reply.Bulk("sanitize-payload");
+  reply.Set(user->nopass ? 3 : 2);
+  reply.Bulk(user->on ? "on" : "off");
+  if (user->nopass) reply.Bulk("nopass");
+  reply.Bulk(user->skips_sanitizing ? "skip-sanitize-payload" : "sanitize-payload");
   reply.Bulk("passwords");
-  reply.Array(password.empty() ? 0 : 1);
-  if (!password.empty()) reply.Bulk(base::Sha256Hex(password));
-  reply.Bulk("commands");
-  reply.Bulk("+@all");
-  reply.Bulk("keys");
-  reply.Bulk("~*");
-  reply.Bulk("channels");
-  reply.Bulk("&*");
+  reply.Array(static_cast<int64_t>(user->hashes.size()));
+  for (const std::string& hash : user->hashes) reply.Bulk(hash);
+  ReplyRules(reply, user->selectors.front());
   reply.Bulk("selectors");
-  reply.Array(0);
+  reply.Array(static_cast<int64_t>(user->selectors.size() - 1));
+  for (size_t i = 1; i < user->selectors.size(); ++i) {
+    reply.Map(3);
+    ReplyRules(reply, user->selectors[i]);
+  }
 }
 
 void Cat(Context& ctx) {
@@ -113,7 +120,8 @@ void ReplyLogEntry(protocol::Reply& reply, const AclLogEntry& entry, int64_t now
   };
   reply.Map(10);
   number("count", entry.count);
-  text("reason", "auth");
+  static constexpr std::string_view kReasons[] = {"", "command", "key", "auth", "channel"};
+  text("reason", kReasons[static_cast<size_t>(entry.reason)]);
   text("context", entry.context);
   text("object", entry.object);
   text("username", entry.username);
@@ -141,9 +149,9 @@ void Log(Context& ctx) {
   for (const AclLogEntry& entry : entries) ReplyLogEntry(ctx.reply(), entry, ctx.now_ms());
 }
 
-// The one user may do everything, if it makes sense at all.
 void Dryrun(Context& ctx) {
-  if (ctx.arg(2) != "default") {
+  const User* const user = ctx.part<Users>().Find(ctx.arg(2));
+  if (user == nullptr) {
     return ctx.Error("ERR User '" + std::string(ctx.arg(2)) + "' not found");
   }
   const commands::Args call = ctx.args().subspan(3);
@@ -156,24 +164,46 @@ void Dryrun(Context& ctx) {
   if (!command->ArityOk(call.size())) {
     return ctx.Error("ERR wrong number of arguments for '" + command->full_name + "' command");
   }
-  ctx.reply().Ok();
+  const Verdict verdict = user->Check(*command, call);
+  if (verdict.allowed()) return ctx.reply().Ok();
+  ctx.reply().Bulk(RefusalText(verdict, user->name, *command, call, true));
 }
 
 void Deluser(Context& ctx) {
-  for (const std::string_view name : ctx.args().subspan(2)) {
+  const std::vector<std::string_view> names(ctx.args().begin() + 2, ctx.args().end());
+  for (const std::string_view name : names) {
     if (name == "default") return ctx.Error("ERR The 'default' user cannot be removed");
   }
-  ctx.reply().Int(0);
+  ctx.reply().Int(static_cast<int64_t>(ctx.part<Users>().Delete(names, ctx.session().id)));
 }
 
 void Setuser(Context& ctx) {
-  for (size_t i = 3; i < ctx.argc(); ++i) ctx.Redact(i);
-  ctx.Error(
-      "ERR users cannot be made or changed: this server has only the user 'default', whose "
-      "password is the setting requirepass");
+  for (size_t i = 2; i < ctx.argc(); ++i) ctx.Redact(i);
+  if (ctx.arg(2).empty() || HasBlank(ctx.arg(2))) {
+    return ctx.Error("ERR Usernames can't contain spaces or null characters");
+  }
+  const std::vector<std::string> rules(ctx.args().begin() + 3, ctx.args().end());
+  const base::Status status = ctx.part<Users>().Set(ctx.arg(2), rules, ctx.session().id);
+  status.ok() ? ctx.reply().Ok() : ctx.Error("ERR " + status.error());
 }
 
-void NoFile(Context& ctx) { ctx.Error(kNoAclFile); }
+void Load(Context& ctx) {
+  Users& users = ctx.part<Users>();
+  if (!users.has_file()) return ctx.Error(kNoAclFile);
+  const base::Status status = users.Load(ctx.session().id);
+  status.ok() ? ctx.reply().Ok() : ctx.Error("ERR " + status.error());
+}
+
+void Save(Context& ctx) {
+  const Users& users = ctx.part<Users>();
+  if (!users.has_file()) return ctx.Error(kNoAclFile);
+  const base::Status status = users.Save();
+  if (status.ok()) return ctx.reply().Ok();
+  ctx.Warn("Saving the ACL file: " + status.error());
+  ctx.Error(
+      "ERR There was an error trying to save the ACLs. Please check the server logs for more "
+      "information");
+}
 
 constexpr commands::CommandSpec kSubcommands[] = {
     {.name = "cat",
@@ -191,9 +221,10 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .handler = Deluser,
      .arity = -3,
      .flags = commands::kAdminFlags,
+     .lock = commands::LockClass::kAll,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Removes users; there are none but the default one, which stays.",
+     .summary = "Removes users, and closes their connections.",
      .complexity = "O(N) for N names",
      .arguments = "username ...",
      .reply = "integer: how many were removed",
@@ -252,14 +283,15 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .reply = "array of lines",
      .example = "ACL LIST"},
     {.name = "load",
-     .handler = NoFile,
+     .handler = Load,
      .arity = 2,
      .flags = commands::kAdminFlags,
+     .lock = commands::LockClass::kAll,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Reads the users from the ACL file; there is none.",
+     .summary = "Replaces the users by those of the ACL file.",
      .complexity = "O(N) for N users",
-     .reply = "an error",
+     .reply = "OK, or what is wrong with the file",
      .example = "ACL LOAD"},
     {.name = "log",
      .handler = Log,
@@ -267,34 +299,35 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .flags = commands::kAdminFlags,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Shows refused attempts to authenticate, or forgets them.",
+     .summary = "Shows what was refused, newest first, or forgets it.",
      .complexity = "O(N) for N entries",
      .arguments = "[operation: count | RESET]",
      .reply = "array of maps, newest first; OK for RESET",
      .example = "ACL LOG 5"},
     {.name = "save",
-     .handler = NoFile,
+     .handler = Save,
      .arity = 2,
      .flags = commands::kAdminFlags,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Writes the users to the ACL file; there is none.",
+     .summary = "Writes the users to the ACL file.",
      .complexity = "O(N) for N users",
-     .reply = "an error",
+     .reply = "OK, or an error",
      .example = "ACL SAVE"},
     {.name = "setuser",
      .handler = Setuser,
      .arity = -3,
      .flags = commands::kAdminFlags,
+     .lock = commands::LockClass::kAll,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Makes or changes a user; not built.",
+     .summary = "Makes or changes a user: password, commands, keys, channels.",
      .complexity = "O(N) for N rules",
      .arguments = "username [rule ...]",
-     .reply = "an error",
+     .reply = "OK, or which rule is wrong",
      .example = "ACL SETUSER alice on"},
     {.name = "users",
-     .handler = Users,
+     .handler = UserNames,
      .arity = 2,
      .flags = commands::kAdminFlags,
      .group = "server",
@@ -320,7 +353,7 @@ constexpr commands::CommandSpec kRows[] = {
      .arity = -2,
      .group = "server",
      .since = "6.0.0",
-     .summary = "Shows who may do what.",
+     .summary = "Says who may do what.",
      .complexity = "Depends on the subcommand",
      .subcommands = kSubcommands},
 };

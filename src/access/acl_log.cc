@@ -6,16 +6,21 @@ namespace sava::access {
 
 namespace {
 constexpr int64_t kSameEntryMs = 60'000;
+// How many of the newest entries are looked at for an equal one.
+constexpr size_t kLookedAt = 10;
 }  // namespace
 
 void AclLog::Add(AclLogEntry entry, int64_t now_ms, size_t max_length) {
   const std::lock_guard lock(mutex_);
-  ++denied_;
-  const auto same = std::ranges::find_if(entries_, [&](const AclLogEntry& old) {
-    return old.context == entry.context && old.object == entry.object &&
-           old.username == entry.username && now_ms - old.updated_ms <= kSameEntryMs;
+  ++denied_[static_cast<size_t>(entry.reason)];
+  const auto newest =
+      entries_.begin() + static_cast<ptrdiff_t>(std::min(entries_.size(), kLookedAt));
+  const auto same = std::find_if(entries_.begin(), newest, [&](const AclLogEntry& old) {
+    return old.reason == entry.reason && old.context == entry.context &&
+           old.object == entry.object && old.username == entry.username &&
+           now_ms - old.updated_ms <= kSameEntryMs;
   });
-  if (same != entries_.end()) {
+  if (same != newest) {
     entry.id = same->id;
     entry.count = same->count + 1;
     entry.created_ms = same->created_ms;
@@ -40,14 +45,14 @@ void AclLog::Reset() {
   entries_.clear();
 }
 
-int64_t AclLog::denied() const {
+int64_t AclLog::denied(Reason reason) const {
   const std::lock_guard lock(mutex_);
-  return denied_;
+  return denied_[static_cast<size_t>(reason)];
 }
 
 void AclLog::ResetDenied() {
   const std::lock_guard lock(mutex_);
-  denied_ = 0;
+  denied_.fill(0);
 }
 
 }  // namespace sava::access

@@ -1,22 +1,26 @@
-// AclLog: the refused attempts to authenticate, which ACL LOG shows. Equal attempts within a minute
-// share an entry.
+// AclLog: what was refused, which ACL LOG shows: attempts to authenticate, commands, keys and
+// channels. Equal ones within a minute share an entry.
 //
 // Thread safety: one lock of its own, a leaf, taken only when there is something to record or show.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "access/permissions.h"
+
 namespace sava::access {
 
 struct AclLogEntry {
   int64_t id = 0;
   int64_t count = 1;
-  std::string context;  // "toplevel" or "multi"
-  std::string object;   // the command as it was written
+  Reason reason = Reason::kAuth;
+  std::string context;  // "toplevel", "multi" or "lua"
+  std::string object;   // the command, the key or the channel; of an attempt the command as written
   std::string username;
   int64_t created_ms = 0;
   int64_t updated_ms = 0;
@@ -31,15 +35,15 @@ class AclLog {
   // Forgets the entries, not the count.
   void Reset();
 
-  // INFO's acl_access_denied_auth.
-  int64_t denied() const;
+  // INFO's acl_access_denied_auth, _cmd, _key and _channel.
+  int64_t denied(Reason reason) const;
   void ResetDenied();
 
  private:
   mutable std::mutex mutex_;
   std::deque<AclLogEntry> entries_;  // newest first; guarded by mutex_
   int64_t next_id_ = 0;              // guarded by mutex_
-  int64_t denied_ = 0;               // guarded by mutex_
+  std::array<int64_t, 5> denied_{};  // by Reason; guarded by mutex_
 };
 
 }  // namespace sava::access

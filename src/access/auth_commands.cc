@@ -4,7 +4,7 @@
 #include "access/acl_log.h"
 #include "access/authenticate.h"
 #include "access/families.h"
-#include "base/secret.h"
+#include "access/users.h"
 #include "commands/family.h"
 #include "config/settings.h"
 
@@ -13,11 +13,9 @@ namespace sava::access {
 using commands::Context;
 
 bool Authenticate(Context& ctx, std::string_view user, std::string_view password) {
-  const auto& settings = ctx.part<const config::Settings>();
-  if (user == "default" &&
-      (settings.requirepass.empty() || base::SameSecret(password, settings.requirepass))) {
+  if (ctx.part<Users>().Authenticate(user, password) != nullptr) {
     ctx.session().authenticated = true;
-    ctx.session().user = "default";
+    ctx.session().user = user;
     ctx.UserChanged();
     return true;
   }
@@ -26,6 +24,7 @@ bool Authenticate(Context& ctx, std::string_view user, std::string_view password
   entry.object = ctx.arg(0);
   entry.username = user;
   entry.client_info = ctx.DescribeSession();
+  const auto& settings = ctx.part<const config::Settings>();
   ctx.part<AclLog>().Add(std::move(entry), ctx.now_ms(),
                          static_cast<size_t>(settings.acllog_max_len));
   ctx.Error("WRONGPASS invalid username-password pair or user is disabled.");
@@ -37,7 +36,7 @@ namespace {
 void Auth(Context& ctx) {
   if (ctx.argc() > 3) return ctx.Error(commands::errors::kSyntax);
   for (size_t i = 1; i < ctx.argc(); ++i) ctx.Redact(i);
-  if (ctx.argc() == 2 && ctx.part<const config::Settings>().requirepass.empty()) {
+  if (ctx.argc() == 2 && ctx.part<Users>().default_user().nopass) {
     return ctx.Error(
         "ERR AUTH <password> called without any password configured for the default user. Are you "
         "sure your configuration is correct?");

@@ -15,15 +15,15 @@ void AddHistogram(const engine::Histogram& histogram, CommandTotals* totals) {
 CommandTotals TotalsOf(engine::Engine& engine, const commands::Command& command) {
   CommandTotals totals;
   uint64_t nanos = 0;
-  for (const auto& lane : engine.lanes()) {
-    const engine::CommandStats& stats = lane->stats.by_command[static_cast<size_t>(command.id)];
+  engine.ForEachLane([&](const engine::Lane& lane) {
+    const engine::CommandStats& stats = lane.stats.by_command[static_cast<size_t>(command.id)];
     totals.calls += stats.calls.get();
     nanos += stats.nanos.get();
     totals.rejected += stats.rejected.get();
     totals.failed += stats.failed.get();
     const engine::Histogram* histogram = stats.histogram.load(std::memory_order_acquire);
     if (histogram != nullptr) AddHistogram(*histogram, &totals);
-  }
+  });
   totals.micros = nanos / 1000;
   return totals;
 }

@@ -75,10 +75,12 @@ void Object(Context& ctx) {
   const void* address = value.is_string() ? static_cast<const void*>(value.bytes.data())
                                           : static_cast<const void*>(value.object);
   const uint32_t clock = EngineContext::Of(ctx).lane().lru_clock;
+  const size_t encoded = value.is_string() ? 0 : value.object->encoded_blocks();
   ctx.reply().Simple(fmt::format(
-      "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+      "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
       reinterpret_cast<uintptr_t>(address), Encoding(value), SerializedLength(value),
-      (clock - static_cast<uint32_t>(idle)) & 0xffffff, idle));
+      (clock - static_cast<uint32_t>(idle)) & 0xffffff, idle,
+      encoded == 0 ? "" : fmt::format(" encoded_blocks:{}", encoded)));
 }
 
 void SetActiveExpire(Context& ctx) {
@@ -263,6 +265,12 @@ void PauseCron(Context& ctx) {
   ctx.reply().Ok();
 }
 
+void AnyInScripts(Context& ctx) {
+  const bool any = atoi(std::string(ctx.arg(2)).c_str()) != 0;
+  EngineContext::Of(ctx).engine().switches().any_in_scripts.store(any, std::memory_order_relaxed);
+  ctx.reply().Ok();
+}
+
 void ReplyBuffer(Context& ctx) {
   if (ctx.ArgIs(2, "RESIZING")) {
     const bool resizing = atoi(std::string(ctx.arg(3)).c_str()) != 0;
@@ -421,8 +429,8 @@ constexpr Subcommand kSubcommands[] = {
     {"SEGFAULT", 2, 2, Segfault, false, "", "Ends the server by an invalid access to memory."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
      "Switches the removal of expired keys that nobody asks for off or on."},
-    {"SET-DISABLE-DENY-SCRIPTS", 3, 3, Nothing, false, "<0|1>",
-     "Does nothing: there are no scripts."},
+    {"SET-DISABLE-DENY-SCRIPTS", 3, 3, AnyInScripts, false, "<0|1>",
+     "Lets scripts call the commands that they may not call otherwise."},
     {"SET-SKIP-CHECKSUM-VALIDATION", 3, 3, SkipChecksums, false, "<0|1>",
      "Switches the comparison of checksums, of RDB files and of RESTORE, off or on."},
     {"SLEEP", 3, 3, Sleep, true, "<seconds>", "Makes the whole server wait; fractions are fine."},

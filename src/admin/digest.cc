@@ -39,8 +39,19 @@ class ValueSink final : public types::DigestSink {
 
 void AddObject(const types::Object& object, Digest20* digest) {
   MixNumber(object.type().digest_number, digest);
-  ValueSink sink(digest);
+  if (object.type().module_id == 0) {
+    ValueSink sink(digest);
+    object.DigestAsRedis(sink);
+    return;
+  }
+  // Redis gives a module a digest of its own and adds the sequence that the module ends in: a stock
+  // server with sava.so has the same.
+  Digest20 sequence;
+  ValueSink sink(&sequence);
   object.DigestAsRedis(sink);
+  Digest20 whole;
+  whole.XorHashOf({reinterpret_cast<const char*>(sequence.bytes.data()), sequence.bytes.size()});
+  digest->XorHashOf({reinterpret_cast<const char*>(whole.bytes.data()), whole.bytes.size()});
 }
 
 void AddWhole(const Value& value, Digest20* digest) {

@@ -72,13 +72,14 @@ commands::LockClass InfoLock(commands::Args args) {
   return clients ? commands::LockClass::kAll : commands::LockClass::kNone;
 }
 
-InfoSections::InfoSections(engine::InfoSection clients, engine::InfoSection persistence)
+InfoSections::InfoSections(engine::InfoSection clients, engine::InfoSection persistence,
+                           engine::InfoSection replication)
     : all{{"server", "Server", ServerSection},
           clients,
           {"memory", "Memory", MemorySection},
           persistence,
           {"stats", "Stats", StatsSection},
-          {"replication", "Replication", ReplicationSection},
+          replication,
           {"cpu", "CPU", CpuSection},
           {"modules", "Modules", ModulesSection},
           {"commandstats", "Commandstats", CommandstatsSection, false},

@@ -19,7 +19,8 @@ namespace sava::admin {
 
 // The sections in Redis's order. Other rooms bring theirs.
 struct InfoSections {
-  InfoSections(engine::InfoSection clients, engine::InfoSection persistence);
+  InfoSections(engine::InfoSection clients, engine::InfoSection persistence,
+               engine::InfoSection replication);
   const std::vector<engine::InfoSection> all;
 };
 

@@ -1,5 +1,6 @@
 // INFO's section about memory. Fields of scripts and replication, which are not built, are zero.
 #include "admin/info_sections.h"
+#include "admin/process_facts.h"
 #include "admin/process_monitor.h"
 #include "base/process_memory.h"
 #include "base/text.h"
@@ -58,21 +59,28 @@ void MemorySection(InfoWriter& out) {
   out.Field("allocator_active", memory.active);
   out.Field("allocator_resident", memory.resident);
   Bytes(out, "total_system_memory", memory.system_total);
-  out.Fields({"used_memory_lua", "used_memory_vm_eval"}, "0");
-  out.Field("used_memory_lua_human", "0B");
-  out.Fields({"used_memory_scripts_eval", "number_of_cached_scripts", "number_of_functions"}, "0");
   const engine::FunctionLibraries& libraries = out.engine.libraries();
+  engine::ScriptFigures scripts;
+  if (out.engine.scripting() != nullptr) scripts = out.engine.scripting()->Figures();
+  out.Field("used_memory_vm_eval", scripts.vm_eval);
+  Bytes(out, "used_memory_lua", scripts.vm_eval);
+  out.Field("used_memory_scripts_eval", scripts.script_bytes);
+  out.Field("number_of_cached_scripts", scripts.scripts);
+  out.Field("number_of_functions", scripts.functions);
   out.Field("number_of_libraries", libraries.count());
-  out.Field("used_memory_vm_functions", 0);
-  Bytes(out, "used_memory_vm_total", 0);
+  out.Field("used_memory_vm_functions", scripts.vm_functions);
+  Bytes(out, "used_memory_vm_total", scripts.vm_eval + scripts.vm_functions);
   out.Field("used_memory_functions", libraries.bytes());
-  Bytes(out, "used_memory_scripts", libraries.bytes());
+  Bytes(out, "used_memory_scripts", scripts.script_bytes + libraries.bytes());
   Bytes(out, "maxmemory", settings.maxmemory);
   out.Field("maxmemory_policy", out.part<config::Config>().Text("maxmemory-policy"));
   Overheads(out, memory);
+  const engine::ReplicationFigures replication = out.part<ProcessFacts>().replication();
+  const int64_t for_replicas = replication.buffer_bytes - replication.backlog_bytes;
   out.Field("mem_not_counted_for_evict", out.engine.memory().log_bytes());
-  out.Fields({"mem_replication_backlog", "mem_total_replication_buffers", "mem_clients_slaves"},
-             "0");
+  out.Field("mem_replication_backlog", replication.backlog_bytes);
+  out.Field("mem_total_replication_buffers", replication.buffer_bytes);
+  out.Field("mem_clients_slaves", for_replicas + replication.transfer_bytes);
   out.Field("mem_clients_normal", ConnectionBytes(out));
   out.Field("mem_cluster_links", 0);
   out.Field("mem_aof_buffer", out.engine.memory().log_bytes());

@@ -8,7 +8,6 @@ namespace sava::admin {
 void ServerSection(engine::InfoWriter& out);
 void MemorySection(engine::InfoWriter& out);
 void StatsSection(engine::InfoWriter& out);
-void ReplicationSection(engine::InfoWriter& out);
 void CpuSection(engine::InfoWriter& out);
 void ModulesSection(engine::InfoWriter& out);
 void CommandstatsSection(engine::InfoWriter& out);

@@ -38,19 +38,19 @@ std::string_view SupervisedName(config::Supervised supervised) {
 // "listener0:name=tcp,bind=127.0.0.1,port=6379"
 void Listeners(InfoWriter& out, const config::Settings& settings, int64_t http_port) {
   int number = 0;
-  if (settings.port != 0) {
+  const auto list = [&](std::string_view name, const std::vector<std::string>& bind, int64_t port) {
+    if (port == 0) return;
     std::string addresses;
-    for (const std::string& address : settings.bind) addresses += ",bind=" + address;
-    out.Line("listener{}:name=tcp{},port={}", number++, addresses, settings.port);
-  }
+    for (const std::string& address : bind) addresses += ",bind=" + address;
+    out.Line("listener{}:name={}{},port={}", number++, name, addresses, port);
+  };
+  list("tcp", settings.bind, settings.port);
   if (!settings.unixsocket.empty()) {
     out.Line("listener{}:name=unix,bind={}", number++, settings.unixsocket);
   }
-  if (http_port != 0) {
-    std::string addresses;
-    for (const std::string& address : settings.http_bind) addresses += ",bind=" + address;
-    out.Line("listener{}:name=http{},port={}", number++, addresses, http_port);
-  }
+  list("tls", settings.bind, settings.tls_port);
+  list("http", settings.http_bind, http_port);
+  list("https", settings.http_bind, settings.http_tls_port);
 }
 
 double Seconds(const timeval& time) {
@@ -80,7 +80,7 @@ void ServerSection(InfoWriter& out) {
   out.Field("process_id", getpid());
   out.Field("process_supervised", SupervisedName(settings.supervised));
   out.Field("run_id", facts.run_id);
-  out.Field("tcp_port", settings.port);
+  out.Field("tcp_port", settings.port != 0 ? settings.port : settings.tls_port);
   out.Field("http_port", facts.http_port());
   out.Field("server_time_usec", out.engine.clock().WallMicros());
   out.Field("uptime_in_seconds", up);
@@ -92,19 +92,6 @@ void ServerSection(InfoWriter& out) {
   out.Field("config_file", out.part<config::Config>().config_file());
   out.Field("io_threads_active", facts.threads > 1 ? 1 : 0);
   Listeners(out, settings, facts.http_port());
-}
-
-void ReplicationSection(InfoWriter& out) {
-  out.Field("role", "master");
-  out.Field("connected_slaves", 0);
-  out.Field("master_failover_state", "no-failover");
-  out.Field("master_replid", out.part<ProcessFacts>().run_id);
-  out.Field("master_replid2", std::string(40, '0'));
-  out.Field("master_repl_offset", 0);
-  out.Field("second_repl_offset", -1);
-  out.Field("repl_backlog_active", 0);
-  out.Field("repl_backlog_size", out.part<config::Config>().Text("repl-backlog-size"));
-  out.Fields({"repl_backlog_first_byte_offset", "repl_backlog_histlen"}, "0");
 }
 
 void CpuSection(InfoWriter& out) {

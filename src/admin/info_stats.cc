@@ -4,6 +4,7 @@
 #include "access/acl_log.h"
 #include "admin/command_totals.h"
 #include "admin/info_sections.h"
+#include "admin/process_facts.h"
 #include "admin/process_monitor.h"
 
 namespace sava::admin {
@@ -26,12 +27,16 @@ void Traffic(InfoWriter& out) {
   out.Field("instantaneous_ops_per_sec", rates.ops.load(std::memory_order_relaxed));
   out.Field("total_net_input_bytes", out.Total(&LaneStats::net_input));
   out.Field("total_net_output_bytes", out.Total(&LaneStats::net_output));
-  out.Fields({"total_net_repl_input_bytes", "total_net_repl_output_bytes"}, "0");
+  const engine::ReplicationFigures replication = out.part<ProcessFacts>().replication();
+  out.Field("total_net_repl_input_bytes", replication.input_bytes);
+  out.Field("total_net_repl_output_bytes", replication.output_bytes);
   out.Line("instantaneous_input_kbps:{:.2f}", Kilobytes(rates.input_bytes));
   out.Line("instantaneous_output_kbps:{:.2f}", Kilobytes(rates.output_bytes));
   out.Fields({"instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"}, "0.00");
   out.Field("rejected_connections", out.Total(&LaneStats::rejected_connections));
-  out.Fields({"sync_full", "sync_partial_ok", "sync_partial_err"}, "0");
+  out.Field("sync_full", replication.full_syncs);
+  out.Field("sync_partial_ok", replication.partial_syncs);
+  out.Field("sync_partial_err", replication.partial_refused);
 }
 
 void Keys(InfoWriter& out) {
@@ -43,7 +48,16 @@ void Keys(InfoWriter& out) {
   out.Field("expired_time_cap_reached_count", out.Total(&LaneStats::expire_cycles_capped));
   out.Field("expire_cycle_cpu_milliseconds", out.Total(&LaneStats::expire_nanos) / 1'000'000);
   out.Field("evicted_keys", out.Total(&LaneStats::evicted));
-  out.Field("evicted_clients", 0);
+  out.Field("evicted_clients", out.Total(&LaneStats::evicted_clients));
+  if (out.engine.scripting() != nullptr) {
+    const engine::ScriptFigures scripts = out.engine.scripting()->Figures();
+    out.Field("evicted_scripts", scripts.evicted);
+    out.Field("script_runs_declared", scripts.declared);
+    out.Field("script_runs_exclusive", scripts.exclusive);
+    out.Field("script_runs_restarted", scripts.restarted);
+    out.Field("script_locks_extended", scripts.extended);
+    out.Field("script_runs_clashed", scripts.clashed);
+  }
   out.Field("total_eviction_exceeded_time",
             out.Total(&LaneStats::eviction_stalls_nanos) / 1'000'000);
   out.Field("current_eviction_exceeded_time", 0);
@@ -91,9 +105,12 @@ void StatsSection(InfoWriter& out) {
   out.Fields(
       {"latest_fork_usec", "total_forks", "migrate_cached_sockets", "slave_expires_tracked_keys",
        "active_defrag_hits", "active_defrag_misses", "active_defrag_key_hits",
-       "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time",
-       "tracking_total_keys", "tracking_total_items", "tracking_total_prefixes"},
+       "active_defrag_key_misses", "total_active_defrag_time", "current_active_defrag_time"},
       "0");
+  const engine::Tracking& tracking = out.engine.tracking();
+  out.Field("tracking_total_keys", tracking.keys());
+  out.Field("tracking_total_items", tracking.items());
+  out.Field("tracking_total_prefixes", tracking.prefixes());
   out.Field("unexpected_error_replies", out.Total(&LaneStats::unexpected_errors));
   out.Field("total_error_replies", out.Total(&LaneStats::error_replies));
   out.Field("dump_payload_sanitizations", 0);
@@ -105,8 +122,11 @@ void StatsSection(InfoWriter& out) {
   out.Field("client_output_buffer_limit_disconnections",
             out.Total(&LaneStats::output_limit_disconnections));
   out.Fields({"reply_buffer_shrinks", "reply_buffer_expands"}, "0");
-  out.Field("acl_access_denied_auth", out.part<access::AclLog>().denied());
-  out.Fields({"acl_access_denied_cmd", "acl_access_denied_key", "acl_access_denied_channel"}, "0");
+  const access::AclLog& refused = out.engine.acl_log();
+  out.Field("acl_access_denied_auth", refused.denied(access::Reason::kAuth));
+  out.Field("acl_access_denied_cmd", refused.denied(access::Reason::kCommand));
+  out.Field("acl_access_denied_key", refused.denied(access::Reason::kKey));
+  out.Field("acl_access_denied_channel", refused.denied(access::Reason::kChannel));
   out.Field("ratelimit_refused", out.Total(&LaneStats::ratelimit_refused));
 }
 

@@ -83,22 +83,28 @@ void ReplyDatabases(PairWriter& out, protocol::Reply& reply, const keyspace::Key
 
 void Stats(Context& ctx) {
   const MemoryFigures memory = ctx.part<ProcessMonitor>().Memory();
-  const keyspace::Keyspace& keyspace = EngineContext::Of(ctx).engine().keyspace();
+  engine::Engine& engine = EngineContext::Of(ctx).engine();
+  const keyspace::Keyspace& keyspace = engine.keyspace();
+  engine::ScriptFigures scripts;
+  if (engine.scripting() != nullptr) scripts = engine.scripting()->Figures();
   const size_t net = memory.used > memory.startup ? memory.used - memory.startup : 0;
-  size_t keys = 0;
-  for (int db = 0; db < keyspace.databases(); ++db) keys += keyspace.Size(db);
+  const size_t keys = keyspace.AllKeys();
 
   PairWriter out(ctx.reply());
   out.Int("peak.allocated", memory.peak);
   out.Int("total.allocated", memory.used);
   out.Int("startup.allocated", memory.startup);
-  out.Int("replication.backlog", 0);
-  out.Int("clients.slaves", 0);
+  const engine::ReplicationFigures replication = ctx.part<ProcessFacts>().replication();
+  out.Int("replication.backlog", static_cast<size_t>(replication.backlog_bytes));
+  out.Int("clients.slaves",
+          static_cast<size_t>(replication.buffer_bytes - replication.backlog_bytes +
+                              replication.transfer_bytes));
   out.Int("clients.normal", memory.clients);
   out.Int("cluster.links", 0);
   out.Int("aof.buffer", 0);
-  out.Int("lua.caches", 0);
-  out.Int("functions.caches", 0);
+  out.Int("lua.caches", static_cast<int64_t>(scripts.vm_eval + scripts.script_bytes));
+  out.Int("functions.caches",
+          static_cast<int64_t>(scripts.vm_functions + engine.libraries().bytes()));
   ReplyDatabases(out, ctx.reply(), keyspace);
   out.Int("overhead.total", memory.overhead);
   out.Int("keys.count", keys);

@@ -18,7 +18,9 @@ using commands::Context;
 using engine::EngineContext;
 
 void Time(Context& ctx) {
-  const int64_t now = EngineContext::Of(ctx).engine().clock().WallMicros();
+  // Time stands still while a script runs.
+  const int64_t now =
+      ctx.in_script() ? ctx.now_ms() * 1000 : EngineContext::Of(ctx).engine().clock().WallMicros();
   ctx.reply().Array(2);
   ctx.reply().BulkInt(now / 1'000'000);
   ctx.reply().BulkInt(now % 1'000'000);
@@ -34,67 +36,6 @@ void Monitor(Context& ctx) {
   client.set(engine::kClientMonitor);
   ec.engine().observer().monitors().fetch_add(1, std::memory_order_relaxed);
   ctx.reply().Ok();
-}
-
-void Role(Context& ctx) {
-  ctx.reply().Array(3);
-  ctx.reply().Bulk("master");
-  ctx.reply().Int(0);
-  ctx.reply().Array(0);
-}
-
-void Replicaof(Context& ctx) {
-  if (ctx.ArgIs(1, "NO") && ctx.ArgIs(2, "ONE")) return ctx.reply().Ok();
-  int64_t port = 0;
-  if (!base::ParseInt(ctx.arg(2), &port) || port < 0 || port > 65535) {
-    return ctx.Error("ERR Invalid master port");
-  }
-  ctx.Error("ERR replication is not built yet: this server cannot follow another");
-}
-
-struct FailoverOptions {
-  bool to = false;
-  bool force = false;
-  bool abort = false;
-  bool timeout = false;
-};
-
-// Replies the error and returns false when the arguments are not right.
-bool ParseFailover(Context& ctx, FailoverOptions* options) {
-  for (size_t i = 1; i < ctx.argc(); ++i) {
-    int64_t number = 0;
-    const size_t more = ctx.argc() - i - 1;
-    if (ctx.ArgIs(i, "TIMEOUT") && more >= 1 && !options->timeout) {
-      if (!ctx.IntArg(++i, &number)) return false;
-      if (number <= 0) {
-        ctx.Error("ERR FAILOVER timeout must be greater than 0");
-        return false;
-      }
-      options->timeout = true;
-    } else if (ctx.ArgIs(i, "TO") && more >= 2 && !options->to) {
-      i += 2;
-      if (!ctx.IntArg(i, &number)) return false;
-      options->to = true;
-    } else if (ctx.ArgIs(i, "FORCE") && !options->force) {
-      options->force = true;
-    } else if (ctx.ArgIs(i, "ABORT") && !options->abort) {
-      options->abort = true;
-    } else {
-      ctx.Error(commands::errors::kSyntax);
-      return false;
-    }
-  }
-  return true;
-}
-
-void Failover(Context& ctx) {
-  FailoverOptions options;
-  if (!ParseFailover(ctx, &options)) return;
-  if (options.abort) {
-    const bool others = options.to || options.force || options.timeout;
-    return ctx.Error(others ? commands::errors::kSyntax : "ERR No failover in progress.");
-  }
-  ctx.Error("ERR FAILOVER requires connected replicas.");
 }
 
 void Lolwut(Context& ctx) {
@@ -180,9 +121,6 @@ constexpr commands::CommandSpec kModuleSubcommands[] = {
      .example = "MODULE UNLOAD module"},
 };
 
-constexpr uint32_t kReplicationFlags =
-    commands::kAdmin | commands::kNoscript | commands::kStale | commands::kNoAsyncLoading;
-
 constexpr commands::CommandSpec kRows[] = {
     {.name = "time",
      .handler = Time,
@@ -205,52 +143,6 @@ constexpr commands::CommandSpec kRows[] = {
      .complexity = "O(1)",
      .reply = "OK, then a line for each command",
      .example = "MONITOR"},
-    {.name = "role",
-     .handler = Role,
-     .arity = 1,
-     .flags = commands::kNoscript | commands::kAnytime | commands::kFast,
-     .acl = commands::kAclAdmin | commands::kAclDangerous,
-     .group = "server",
-     .since = "2.8.12",
-     .summary = "Tells whether the server is a master or a replica, and of whom.",
-     .complexity = "O(1)",
-     .reply = "array: master, offset, replicas",
-     .example = "ROLE"},
-    {.name = "replicaof",
-     .handler = Replicaof,
-     .arity = 3,
-     .flags = kReplicationFlags,
-     .group = "server",
-     .since = "5.0.0",
-     .summary = "Makes the server a replica or, with NO ONE, a master; only the latter is built.",
-     .complexity = "O(1)",
-     .arguments = "(args: host port | NO ONE)",
-     .reply = "OK",
-     .example = "REPLICAOF NO ONE"},
-    {.name = "slaveof",
-     .handler = Replicaof,
-     .arity = 3,
-     .flags = kReplicationFlags,
-     .group = "server",
-     .since = "1.0.0",
-     .summary = "The old name of REPLICAOF.",
-     .complexity = "O(1)",
-     .arguments = "(args: host port | NO ONE)",
-     .reply = "OK",
-     .example = "SLAVEOF NO ONE",
-     .deprecated_since = "5.0.0",
-     .replaced_by = "`REPLICAOF`"},
-    {.name = "failover",
-     .handler = Failover,
-     .arity = -1,
-     .flags = commands::kAdmin | commands::kNoscript | commands::kStale,
-     .group = "server",
-     .since = "6.2.0",
-     .summary = "Hands the mastership to a replica; there are none.",
-     .complexity = "O(1)",
-     .arguments = "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",
-     .reply = "an error",
-     .example = "FAILOVER"},
     {.name = "lolwut",
      .handler = Lolwut,
      .arity = -1,

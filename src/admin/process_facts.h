@@ -7,6 +7,8 @@
 #include <functional>
 #include <string>
 
+#include "engine/info.h"
+
 namespace sava::admin {
 
 struct ProcessFacts {
@@ -17,6 +19,7 @@ struct ProcessFacts {
   std::function<int64_t()> http_port;  // 0: none
   std::function<size_t()> client_count;
   std::function<std::string()> loop_clients;  // the connections of each loop, separated by commas
+  std::function<engine::ReplicationFigures()> replication;
 };
 
 }  // namespace sava::admin

@@ -7,7 +7,7 @@ namespace sava::base {
 
 namespace {
 
-constexpr size_t kGuard = 4096;  // nobody may touch it: growing beyond is a fault, not damage
+constexpr size_t kGuard = 4096;  // not to be touched: growing beyond is a fault, not damage
 constexpr size_t kSize = size_t{64} << 10;
 
 }  // namespace

@@ -2,7 +2,7 @@
 // share it without copying and without holding a lock.
 //
 // A Blob with one reference may be changed in place by its owner; with more it is read-only.
-// The count is atomic; the bytes are published by whoever hands the reference over.
+// The count is atomic; the bytes are published by the thread that hands the reference over.
 #pragma once
 
 #include <atomic>

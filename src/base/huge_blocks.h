@@ -8,11 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "base/large_memory.h"
 #include "base/page_pool.h"
 
 namespace sava::base {
@@ -29,14 +29,14 @@ class HugeBlocks {
     const size_t size = (bytes + kLine - 1) / kLine * kLine;
     if (total_ + size > kSmall) return FromSlab(size);
     blocks_.push_back(nullptr);
-    blocks_.back() = static_cast<char*>(std::aligned_alloc(kLine, size));
+    blocks_.back() = static_cast<char*>(AlignedMemory(kLine, size));
     if (blocks_.back() == nullptr) throw std::bad_alloc();
     total_ += size;
     return blocks_.back();
   }
 
   void Clear() {
-    for (char* const block : blocks_) std::free(block);
+    for (char* const block : blocks_) FreeAligned(block);
     for (char* const slab : slabs_) {
       if (slab != nullptr) PagePool::Shared().Free(slab, PagePool::kPages);
     }

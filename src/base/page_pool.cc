@@ -75,7 +75,7 @@ char* PagePool::NewRegion(bool huge) {
 }
 
 void PagePool::FreeRegion(char* base) {
-  // Who gets these addresses next did not ask for huge pages.
+  // The next user of these addresses did not ask for huge pages.
   static_cast<void>(madvise(base, kRegion, MADV_NOHUGEPAGE));
   free(base);
 }
@@ -139,7 +139,7 @@ void PagePool::Prepare() {
     char* base = nullptr;
     try {
       base = NewRegion(true);
-    } catch (const std::bad_alloc&) {  // who needs a region will see
+    } catch (const std::bad_alloc&) {  // the next request will see
     }
     if (base != nullptr) {
       free_.fetch_add(kPages, std::memory_order_relaxed);

@@ -9,7 +9,7 @@
 //
 // The first touch of a huge page takes a fraction of a millisecond, and several where a virtual
 // machine gets its memory only then. So while the pool grows a helper makes regions ready ahead of
-// the need, if there is one (set_helper); else whoever touches a region first waits.
+// the need, if there is one (set_helper); else the first thread to touch a region waits.
 //
 // Thread safety: all calls. One leaf lock, held for moments, or while a region is allocated.
 // Cost: O(log regions) a call.
@@ -50,13 +50,13 @@ class PagePool {
   // What one Allocate gave, with as many pages.
   void Free(void* first, size_t pages = 1);
 
-  // `helper` is called, with no lock of the pool held, when regions are to be made ready: it is to
-  // have Prepare called on another thread soon. An empty one: nobody prepares from now on.
+  // `helper` is called, with no lock of the pool held, when regions should be made ready: it must
+  // have Prepare called on another thread soon. An empty one: no more preparing.
   void set_helper(std::function<void()> helper);
   // Makes regions ready until there are kReady, and touches them. Several milliseconds.
   void Prepare();
 
-  // Gives back the free pages of one region of which at least so many are free and take memory.
+  // Gives back the free pages of one region of which at least that many are free and take memory.
   // False when none was found among some that were looked at; the next call goes on from there.
   // REQUIRES: least > 0.
   bool Trim(size_t least);
@@ -77,7 +77,7 @@ class PagePool {
     Bits bare{};  // free, and given back or never touched
     size_t idle_count = 0;
     size_t bare_count = 0;
-    size_t row = 0;  // at most so many free pages stand in a row
+    size_t row = 0;  // at most that many free pages stand in a row
     // What stands in open_ for it while it is not there: a page can be freed without memory.
     std::set<char*>::node_type closed;
   };
@@ -88,10 +88,10 @@ class PagePool {
 
   // ---- mutex_ is held ----
   void AddRegion();
-  // The helper, if it is to be called.
+  // The helper, if it should be called.
   std::function<void()> WantsHelp();
   char* FindPage();
-  // The first of so many free pages in a row; a region is added when there is no such row.
+  // The first of that many free pages in a row; a region is added when there is no such row.
   char* FindRow(size_t pages);
   void SetRow(char* base, Region& region, size_t row);
   // After pages of it became free. Releases it, and the lock, when nothing else is in it and

@@ -19,7 +19,7 @@ size_t ResidentBytes();
 size_t SystemMemory();
 // The least of the system's memory and the limits of the process's control groups (cgroup v2).
 size_t MemoryCeiling();
-// Keeps the system from using huge pages where nobody asked for them, or no longer does. Where it
+// Keeps the system from using huge pages where they were not asked for, or no longer does. Where it
 // would, and cannot be told so, it is told to use none.
 void LimitHugePages(bool limit);
 // After a fork the allocator's own thread, which gives memory back, is gone: starts it again.

@@ -131,7 +131,7 @@ void* Slab::Allocate(size_t size) {
   ++c.taken;
   if (++page->taken == page->capacity) Unlink(page);
   char* const block = reinterpret_cast<char*>(page) + kHeader + index * block_size;
-  // Who fills a table comes back for the next one. Beyond the page it is no harm.
+  // A table that fills asks for the next block soon. Beyond the page it does no harm.
   PrefetchForWrite(block + block_size);
   PrefetchForWrite(block + block_size + 63);
   return block;

@@ -21,6 +21,7 @@ sampled counts, deletes what it wrote, and tells how long everything took.
   --associators N    how many associators (100)
   --associated M     associated keys of each (100)
   --repetitions R    each pair is repeated a random 1 to R times (10)
+  --exclusive        1 to R - 1 times, as the document's program draws them
   --distinct D       associated keys there are in all, of which each associator has M (M)
   --order ORDER      random, or document: pair after pair (random)
   --top K[,K ...]    how many to read (20,50,100,200,1000,2000); over HTTP up to 10000
@@ -104,6 +105,8 @@ base::Status SetTop(std::string_view text, std::vector<uint64_t>* top) {
 bool SetFlag(std::string_view word, BenchOptions* options) {
   if (word == "--keep") {
     options->keep = true;
+  } else if (word == "--exclusive") {
+    options->exclusive = true;
   } else if (word == "--json") {
     options->json = true;
   } else if (word == "--help") {
@@ -121,6 +124,7 @@ bool SetFlag(std::string_view word, BenchOptions* options) {
 constexpr std::string_view kOptions[] = {"--associators",
                                          "--associated",
                                          "--repetitions",
+                                         "--exclusive",
                                          "--distinct",
                                          "--order",
                                          "--top",
@@ -180,7 +184,9 @@ base::Status Apply(const Parsed& numbers, BenchOptions* options) {
   AssociationShape& shape = options->shape;
   shape.associators = numbers.associators.value;
   shape.associated = numbers.associated.value;
-  shape.repetitions = numbers.repetitions.value;
+  // .NET's random.Next(1, 1) gives 1.
+  shape.repetitions = options->exclusive ? std::max<uint64_t>(numbers.repetitions.value, 2) - 1
+                                         : numbers.repetitions.value;
   shape.distinct = numbers.distinct.value;
   shape.seed = numbers.seed.given ? numbers.seed.value : base::SecureRandom64() >> 32;
   options->reads = numbers.reads.value;

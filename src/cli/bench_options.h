@@ -23,6 +23,7 @@ struct BenchOptions {
   uint64_t reads = 10000;  // for each K
   std::string prefix = "assoc:";
   bool keep = false;
+  bool exclusive = false;  // 1 to R - 1 repetitions; shape.repetitions is the most there are
   bool json = false;
   bool help = false;
 };

@@ -12,6 +12,7 @@
 #include "cli/portable.h"
 #include "cli/progress.h"
 #include "commands/registry.h"
+#include "commands/stock.h"
 #include "engine/engine.h"
 #include "server/families.h"
 #include "storage/aof_reader.h"
@@ -36,7 +37,7 @@ class LogSummary {
     if (command.in_transaction && command.last) ++transactions_;
     Note(&names_, base::ToLower(command.words[0]), command);
     if (!portable_) return;
-    std::string foreign = ForeignCommand(command.words);
+    std::string foreign = commands::ForeignCommand(command.words);
     if (!foreign.empty()) Note(&foreign_, std::move(foreign), command);
   }
 

@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +32,22 @@ std::string ReadStandardInput() {
   return text;
 }
 
+// The call of EVAL that runs a file; empty when it cannot be read, which is printed.
+std::vector<std::string> CallOf(const Options& options) {
+  std::ifstream file(options.script, std::ios::binary);
+  std::string source(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad()) {
+    fmt::print(stderr, "sava cli: cannot read '{}'\n", options.script);
+    return {};
+  }
+  const auto comma = std::ranges::find(options.command, ",");
+  std::vector<std::string> call = {"EVAL", std::move(source),
+                                   std::to_string(comma - options.command.begin())};
+  call.insert(call.end(), options.command.begin(), comma);
+  if (comma != options.command.end()) call.insert(call.end(), comma + 1, options.command.end());
+  return call;
+}
+
 // `sava cli help [COMMAND]` works without the prompt too.
 int PrintHelp(const std::vector<std::string>& command, Session* session) {
   if (command.size() == 1) {
@@ -44,8 +63,10 @@ int PrintHelp(const std::vector<std::string>& command, Session* session) {
 }
 
 int RunOnce(const Options& options, Session* session) {
-  std::vector<std::string> command = options.command;
-  if (base::EqualsNoCase(command.front(), "help")) return PrintHelp(command, session);
+  std::vector<std::string> command = options.script.empty() ? options.command : CallOf(options);
+  if (command.empty()) return 1;
+  if (options.script.empty() && base::EqualsNoCase(command.front(), "help"))
+    return PrintHelp(command, session);
   if (options.last_argument_from_stdin) {
     command.push_back(ReadStandardInput());
   }
@@ -103,11 +124,12 @@ int RunClient(const std::vector<std::string>& words) {
   const bool to_terminal = isatty(STDOUT_FILENO) != 0;
   const OutputMode mode =
       options.output.value_or(to_terminal ? OutputMode::kTerminal : OutputMode::kRaw);
-  if (options.command.empty() && to_terminal && isatty(STDIN_FILENO) != 0) {
+  const bool once = !options.command.empty() || !options.script.empty();
+  if (!once && to_terminal && isatty(STDIN_FILENO) != 0) {
     return RunInteractive(options, mode);
   }
   Session session(options, mode, nullptr, stdout, stderr);
-  return options.command.empty() ? RunPipe(&session) : RunOnce(options, &session);
+  return once ? RunOnce(options, &session) : RunPipe(&session);
 }
 
 }  // namespace sava::cli

@@ -15,6 +15,9 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <utility>
+
+#include "net/tls_transport.h"
 
 namespace sava::cli {
 namespace {
@@ -41,7 +44,11 @@ base::Error SystemError(int code) { return base::Error{std::strerror(code)}; }
 }  // namespace
 
 void Connection::Close() {
-  if (fd_ >= 0) close(fd_);
+  if (transport_ != nullptr) {
+    transport_.reset();
+  } else if (fd_ >= 0) {
+    close(fd_);
+  }
   fd_ = -1;
   parser_ = ReplyParser();
 }
@@ -56,8 +63,51 @@ base::Status Connection::Open(const Endpoint& endpoint) {
   error_.clear();
   base::Status status =
       endpoint.socket.empty() ? OpenTcp(endpoint.host, endpoint.port) : OpenUnix(endpoint.socket);
+  if (status.ok()) status = Carry(endpoint);
   if (!status.ok()) Close();
   return status;
+}
+
+base::Status Connection::Carry(const Endpoint& endpoint) {
+  if (!endpoint.tls) {
+    transport_ = std::make_unique<net::SocketTransport>(fd_);
+    return {};
+  }
+  if (tls_ == nullptr) {
+    net::TlsOptions options = endpoint.tls_options;
+    options.system_authorities = true;
+    auto made = net::TlsContext::Make(net::TlsRole::kClient, options);
+    if (!made) return base::Error{made.error()};
+    tls_ = std::move(*made);
+  }
+  const net::PeerCheck check =
+      endpoint.insecure ? net::PeerCheck::kNone : net::PeerCheck::kRequired;
+  auto transport = std::make_unique<net::TlsTransport>(fd_, *tls_, check);
+  if (!endpoint.sni.empty()) transport->AskFor(endpoint.sni);
+  transport_ = std::move(transport);
+  const int timeout = timeout_ms_;
+  if (timeout_ms_ < 0) timeout_ms_ = kConnectTimeoutMs;
+  base::Status status = Shake();
+  timeout_ms_ = timeout;
+  return status;
+}
+
+base::Status Connection::Shake() {
+  char bytes[kReadBytes];
+  while (transport_->Opening()) {
+    const net::Transfer read = transport_->Read(bytes, sizeof bytes);
+    if (read.done()) {
+      parser_.Feed({bytes, read.bytes});
+    } else if (transport_->Opening()) {
+      if (read.outcome != net::Transfer::Outcome::kAgain) {
+        return base::Error{"TLS handshake failed: " + std::string(transport_->failure())};
+      }
+      const WaitStatus waited = Wait(POLLIN);
+      if (waited == WaitStatus::kInterrupted) return SystemError(EINTR);
+      if (waited == WaitStatus::kTimeout) return SystemError(ETIMEDOUT);
+    }
+  }
+  return {};
 }
 
 base::Status Connection::OpenUnix(const std::string& path) {
@@ -111,6 +161,9 @@ base::Status Connection::Connect(int family, const void* address, size_t length)
 
 Connection::WaitStatus Connection::Wait(short events) {
   using Clock = std::chrono::steady_clock;
+  if (transport_ != nullptr) {
+    events = static_cast<short>(transport_->Interest(static_cast<uint32_t>(events)));
+  }
   const Clock::time_point deadline = Clock::now() + std::chrono::milliseconds(timeout_ms_);
   while (true) {
     pollfd watched[2] = {{fd_, events, 0}, {signals_ != nullptr ? signals_->fd() : -1, POLLIN, 0}};
@@ -131,14 +184,15 @@ base::Status Connection::Send(const std::vector<std::string>& args) {
   const std::string bytes = Encode(args);
   size_t sent = 0;
   while (sent < bytes.size()) {
-    const ssize_t count = send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-    if (count >= 0) {
-      sent += static_cast<size_t>(count);
+    const iovec rest{const_cast<char*>(bytes.data()) + sent, bytes.size() - sent};
+    errno = 0;
+    const net::Transfer written = transport_->Writev(&rest, 1);
+    if (written.done()) {
+      sent += written.bytes;
       continue;
     }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN && errno != EWOULDBLOCK) {
-      Fail(std::strerror(errno));
+    if (written.outcome != net::Transfer::Outcome::kAgain) {
+      Fail(Reason());
       return base::Error{error_};
     }
     const WaitStatus waited = Wait(POLLOUT);
@@ -149,20 +203,59 @@ base::Status Connection::Send(const std::vector<std::string>& args) {
   return {};
 }
 
+Connection::ReadStatus Connection::ReadRaw(std::string* bytes) {
+  constexpr size_t kStep = 256 * 1024;
+  const size_t before = bytes->size();
+  while (is_open()) {
+    bytes->resize(before + kStep);
+    errno = 0;
+    const net::Transfer read = transport_->Read(bytes->data() + before, kStep);
+    bytes->resize(before + (read.done() ? read.bytes : 0));
+    if (read.done()) return ReadStatus::kReply;
+    if (read.outcome == net::Transfer::Outcome::kEnd) {
+      Fail("Server closed the connection");
+      break;
+    }
+    if (read.outcome == net::Transfer::Outcome::kFailed) {
+      Fail(Reason());
+      break;
+    }
+    switch (Wait(POLLIN)) {
+      case WaitStatus::kReady:
+        break;
+      case WaitStatus::kInterrupted:
+        return ReadStatus::kInterrupted;
+      case WaitStatus::kTimeout:
+        Fail("Server says nothing");
+        break;
+    }
+  }
+  return ReadStatus::kClosed;
+}
+
 bool Connection::Receive() {
   char bytes[kReadBytes];
-  const ssize_t count = recv(fd_, bytes, sizeof bytes, 0);
-  if (count > 0) {
-    parser_.Feed({bytes, static_cast<size_t>(count)});
-    return true;
+  errno = 0;
+  const net::Transfer read = transport_->Read(bytes, sizeof bytes);
+  switch (read.outcome) {
+    case net::Transfer::Outcome::kDone:
+      parser_.Feed({bytes, read.bytes});
+      return true;
+    case net::Transfer::Outcome::kAgain:
+      return true;
+    case net::Transfer::Outcome::kEnd:
+      Fail("Server closed the connection");
+      return false;
+    case net::Transfer::Outcome::kFailed:
+      break;
   }
-  if (count == 0) {
-    Fail("Server closed the connection");
-    return false;
-  }
-  if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
-  Fail(std::strerror(errno));
+  Fail(Reason());
   return false;
+}
+
+std::string Connection::Reason() const {
+  const std::string_view told = transport_->failure();
+  return told.empty() ? std::strerror(errno) : std::string(told);
 }
 
 Connection::ReadStatus Connection::Read(Reply* reply) {
@@ -175,6 +268,10 @@ Connection::ReadStatus Connection::Read(Reply* reply) {
         return ReadStatus::kClosed;
       case ReplyParser::Status::kNeedMore:
         break;
+    }
+    if (transport_->Pending()) {
+      if (!Receive()) return ReadStatus::kClosed;
+      continue;
     }
     switch (Wait(POLLIN)) {
       case WaitStatus::kInterrupted:
@@ -204,7 +301,8 @@ std::vector<Reply> Connection::ReadAvailable() {
       break;
     }
     pollfd watched{fd_, POLLIN, 0};
-    if (poll(&watched, 1, 0) <= 0 || !Receive()) break;
+    const bool more = transport_->Pending() || poll(&watched, 1, 0) > 0;
+    if (!more || !Receive()) break;
   }
   return replies;
 }

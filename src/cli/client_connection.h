@@ -5,6 +5,7 @@
 // doing may or may not have happened on the server. Not thread safe.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "cli/client_options.h"
 #include "cli/client_reply.h"
 #include "cli/client_signals.h"
+#include "net/tls_context.h"
+#include "net/transport.h"
 
 namespace sava::cli {
 
@@ -42,6 +45,10 @@ class Connection {
   // Whole replies that have already come, without waiting. Closes if the server has gone.
   std::vector<Reply> ReadAvailable();
 
+  // What comes next, whatever it is: at least a byte of it, appended. REQUIRES: no reply is due.
+  // kClosed: error() says why.
+  ReadStatus ReadRaw(std::string* bytes);
+
   const std::string& error() const { return error_; }
 
  private:
@@ -49,15 +56,23 @@ class Connection {
 
   base::Status OpenUnix(const std::string& path);
   base::Status OpenTcp(const std::string& host, int port);
+  // The socket is connected: from now on the transport has it.
+  base::Status Carry(const Endpoint& endpoint);
+  base::Status Shake();
   base::Status Connect(int family, const void* address, size_t length);
+  // For POLLIN or POLLOUT, or what the transport needs for that.
   WaitStatus Wait(short events);
   void Fail(std::string message);
+  // Of the transport's last failure.
+  std::string Reason() const;
   // Bytes into the parser: false at the end of the stream, with error_ set.
   bool Receive();
 
   Signals* signals_;
   int timeout_ms_;
   int fd_ = -1;
+  std::unique_ptr<net::Transport> transport_;
+  std::shared_ptr<const net::TlsContext> tls_;
   ReplyParser parser_;
   std::string error_;
 };

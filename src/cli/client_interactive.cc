@@ -140,7 +140,8 @@ class Prompt {
   }
 
   void Reconnect(const std::string& host, const std::string& port) {
-    Endpoint endpoint;
+    Endpoint endpoint = session_.endpoint();
+    endpoint.socket.clear();
     int64_t number = 0;
     if (!base::ParseInt(port, &number) || number < 1 || number > 65535) {
       fmt::print("Invalid port\n");

@@ -23,8 +23,18 @@ Without: reads commands from the terminal, or one a line from standard input.
   -a PASSWORD    authenticate; the environment's REDISCLI_AUTH does the same unseen by ps
   --user NAME    authenticate as this user (needs -a)
   -n DB          use this database (0)
+  --tls          encrypt the connection; the server's certificate is checked, not its name
+  --cacert FILE  whom that certificate has to come from; without it, and without
+  --cacertdir DIR, those whom the system trusts
+  --cert FILE    show the server this certificate
+  --key FILE     its private key
+  --sni HOST     the name of the server to ask for
+  --insecure     take whatever certificate the server shows
+  --tls-ciphers LIST, --tls-ciphersuites LIST
+                 ciphers to allow, up to TLS 1.2 and of TLS 1.3
   -2, -3         speak RESP2 or RESP3
   -x             take the command's last argument from standard input
+  --eval FILE    run the Lua script in the file; keys, a comma and arguments follow
   -r N           run the command N times, -1 for ever
   -i SECONDS     wait between the runs of -r; fractions are fine
   --json         print replies as JSON (and speak RESP3 unless -2 is given)
@@ -39,6 +49,7 @@ Examples:
   sava cli -p 7000 SET greeting hello
   sava cli --json HGETALL user:1
   sava cli -r 10 -i 0.5 INFO stats
+  sava cli --eval compare-and-delete.lua lock:1 , token
 )";
 
 struct Setting {
@@ -66,6 +77,11 @@ base::Status SetPort(const std::string& value, Options* options) {
 
 base::Status SetSocket(const std::string& value, Options* options) {
   options->endpoint.socket = value;
+  return {};
+}
+
+base::Status SetScript(const std::string& value, Options* options) {
+  options->script = value;
   return {};
 }
 
@@ -102,10 +118,36 @@ base::Status SetInterval(const std::string& value, Options* options) {
   return {};
 }
 
+template <std::string net::TlsOptions::*kMember>
+base::Status SetTls(const std::string& value, Options* options) {
+  options->endpoint.tls_options.*kMember = value;
+  return {};
+}
+
+base::Status SetSni(const std::string& value, Options* options) {
+  options->endpoint.sni = value;
+  return {};
+}
+
+using Tls = net::TlsOptions;
 constexpr Setting kSettings[] = {
-    {"-h", SetHost},     {"-p", SetPort},     {"-s", SetSocket},
-    {"-a", SetPassword}, {"--user", SetUser}, {"--pass", SetPassword},
-    {"-n", SetDatabase}, {"-r", SetRepeat},   {"-i", SetInterval},
+    {"--cacert", SetTls<&Tls::ca_file>},
+    {"--cacertdir", SetTls<&Tls::ca_dir>},
+    {"--cert", SetTls<&Tls::certificate>},
+    {"--key", SetTls<&Tls::key>},
+    {"--tls-ciphers", SetTls<&Tls::ciphers>},
+    {"--tls-ciphersuites", SetTls<&Tls::ciphersuites>},
+    {"--sni", SetSni},
+    {"-h", SetHost},
+    {"-p", SetPort},
+    {"-s", SetSocket},
+    {"-a", SetPassword},
+    {"--user", SetUser},
+    {"--pass", SetPassword},
+    {"-n", SetDatabase},
+    {"-r", SetRepeat},
+    {"-i", SetInterval},
+    {"--eval", SetScript},
 };
 
 bool SetFlag(std::string_view word, Options* options) {
@@ -113,6 +155,10 @@ bool SetFlag(std::string_view word, Options* options) {
     options->protocol = 2;
   } else if (word == "-3") {
     options->protocol = 3;
+  } else if (word == "--tls") {
+    options->endpoint.tls = true;
+  } else if (word == "--insecure") {
+    options->endpoint.insecure = true;
   } else if (word == "-x") {
     options->last_argument_from_stdin = true;
   } else if (word == "--json") {
@@ -137,7 +183,8 @@ const Setting* FindSetting(std::string_view word) {
 }
 
 std::string UnknownOption(std::string_view word) {
-  std::vector<std::string_view> known = {"-2", "-3", "-x", "--json", "--raw", "--no-raw", "--help"};
+  std::vector<std::string_view> known = {"-2",       "-3",    "-x",         "--json", "--raw",
+                                         "--no-raw", "--tls", "--insecure", "--help"};
   for (const Setting& setting : kSettings) known.push_back(setting.name);
   // Of one letter every other one is as near.
   const std::string hint = word.size() > 2 ? DidYouMean(word, known) : "";
@@ -175,7 +222,10 @@ base::Result<Options> ParseOptions(const std::vector<std::string>& words) {
   options.command.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   if (options.help) return options;
   if (!options.user.empty() && !options.password) return base::Error{"--user needs -a"};
-  if (options.last_argument_from_stdin && options.command.empty()) {
+  const net::TlsOptions& tls = options.endpoint.tls_options;
+  if (tls.certificate.empty() != tls.key.empty())
+    return base::Error{"--cert and --key go together"};
+  if (options.last_argument_from_stdin && options.command.empty() && options.script.empty()) {
     return base::Error{"-x needs a command"};
   }
   return options;

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cli/client_format.h"
+#include "net/tls_context.h"
 
 namespace sava::cli {
 
@@ -18,6 +19,10 @@ struct Endpoint {
   std::string host = "127.0.0.1";
   int port = 6379;
   std::string socket;
+  bool tls = false;
+  net::TlsOptions tls_options;
+  bool insecure = false;  // whatever certificate the server shows
+  std::string sni;        // the name of the server that is asked for
 
   // "127.0.0.1:6379", "[::1]:6379" or the socket's path.
   std::string Text() const;
@@ -30,6 +35,7 @@ struct Options {
   int64_t database = 0;
   int protocol = 0;  // 2 or 3 as asked for, 0 if not asked: RESP2, but RESP3 for JSON where known
   bool last_argument_from_stdin = false;
+  std::string script;  // a file, to be run by EVAL; the command is its keys, a comma, its arguments
   int64_t repeat = 1;  // -1: until stopped
   double interval_seconds = 0;
   std::optional<OutputMode> output;  // as asked for; else by whether the output is a terminal

@@ -45,6 +45,7 @@ class Session {
   // or the user interrupts.
   Outcome Run(const std::vector<std::string>& args);
 
+  const Endpoint& endpoint() const { return endpoint_; }
   // Follow another server from now on.
   void Redirect(const Endpoint& endpoint);
 

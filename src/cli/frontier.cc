@@ -14,7 +14,7 @@
 #include "cli/frontier_locality.h"
 #include "cli/frontier_run.h"
 #include "cli/suggest.h"
-#include "server/idna.h"
+#include "commands/idna.h"
 
 namespace sava::cli {
 
@@ -229,7 +229,7 @@ int RunFrontier(const std::vector<std::string>& words) {
     }
   }
   if (words[0] == "run") {
-    server::InstallIdna();
+    commands::InstallIdna();
     return Run(words);
   }
   if (words[0] == "generate") return Generate(words);

@@ -10,16 +10,18 @@
 #include <vector>
 
 #include "base/version.h"
+#include "cli/backup.h"
 #include "cli/bench.h"
 #include "cli/bloom.h"
 #include "cli/check.h"
 #include "cli/client.h"
 #include "cli/export.h"
 #include "cli/frontier.h"
+#include "cli/module_path.h"
 #include "cli/serve.h"
 #include "cli/suggest.h"
 #include "config/config_table.h"
-#include "server/proc_title.h"
+#include "config/proc_title.h"
 
 // Read by jemalloc: memory goes back to the system about a second after it is no longer used.
 extern "C" {
@@ -37,9 +39,12 @@ Usage:
   sava cli [OPTIONS] [COMMAND ...]       talk to a server (sava cli --help)
   sava bench NAME [OPTIONS]              put load on a server (sava bench --help)
   sava check [OPTIONS] PATH              verify data files (sava check --help)
+  sava backup HOST:PORT FILE             a server's data set as a file (sava backup --help)
+  sava restore FILE --dir DIR            a file as a data directory (sava restore --help)
   sava export [OPTIONS] FILE             write a data set as one RDB file (sava export --help)
   sava bloom [COMMAND FILE ...]          a Bloom filter in a file (sava bloom --help)
   sava frontier run FILE [OPTIONS]       a crawler's URL scheduler (sava frontier --help)
+  sava module-path                       where sava.so is, for a stock server's loadmodule
   sava version                           print the version
   sava help [SUBCOMMAND]                 print this help, or that of a subcommand
 
@@ -71,9 +76,12 @@ constexpr Subcommand kSubcommands[] = {
     {"cli", sava::cli::RunClient},
     {"bench", sava::cli::RunBench},
     {"check", sava::cli::RunCheck},
+    {"backup", sava::cli::RunBackup},
+    {"restore", sava::cli::RunRestore},
     {"export", sava::cli::RunExport},
     {"bloom", sava::cli::RunBloom},
     {"frontier", sava::cli::RunFrontier},
+    {"module-path", sava::cli::RunModulePath},
     {"version", Version},
 };
 
@@ -131,7 +139,7 @@ int main(int argc, char** argv) {
   const bool serves = subcommand == nullptr ? IsConfigFile(verb) : subcommand->name == "serve";
   if (serves) {
     const sava::cli::Program program{Executable(), argv[0]};
-    sava::server::TakeCommandLine(argc, argv);
+    sava::config::TakeCommandLine(argc, argv);
     return sava::cli::Serve({args.begin() + (subcommand == nullptr ? 0 : 1), args.end()}, program);
   }
   if (subcommand != nullptr) return subcommand->run({args.begin() + 1, args.end()});

@@ -1,11 +1,10 @@
-// What a stock Redis 7.0 can read, and what becomes of the rest: the one place that knows.
+// What a stock Redis 7.0 can read of the values in files, and what becomes of the rest.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "commands/spec.h"
 #include "storage/rdb_writer.h"
 #include "types/value/object.h"
 
@@ -13,9 +12,6 @@ namespace sava::cli {
 
 // The newest RDB version that it reads.
 inline constexpr int kPortableRdbVersion = 10;
-
-// What it would not understand of a command in a log; empty when it knows it.
-std::string ForeignCommand(commands::Args words);
 
 // Whether it reads this value: no native type, no times of fields.
 bool IsPortable(const types::Object& value);

@@ -190,11 +190,19 @@ void Banner(server::Server& server) {
   spdlog::info("Sava {} (RESP, redis_version {}), {} threads, PID: {}", base::kVersion,
                base::kRedisVersion, server.thread_count(), getpid());
   spdlog::info("RESP  {}", addresses);
+  if (settings.tls_port != 0) {
+    spdlog::info("TLS   {}", list(settings.bind, settings.tls_port, ""));
+  }
+  if (settings.http_tls_port != 0) {
+    spdlog::info("HTTPS {}", list(settings.http_bind, settings.http_tls_port, "https://"));
+  }
   spdlog::info("HTTP  {}", server.http_port() == 0
                                ? fmt::format("off (http-port {})", settings.http_port)
                                : list(settings.http_bind, settings.http_port, "http://"));
   spdlog::info("Data  {} ({})", where == nullptr ? settings.dir : where, HowKept(settings));
-  spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);
+  if (settings.port != 0) {
+    spdlog::info("Try   redis-cli -p {} SET greeting hello", settings.port);
+  }
 }
 
 }  // namespace

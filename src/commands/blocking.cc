@@ -8,7 +8,7 @@ namespace sava::commands {
 
 namespace {
 
-bool FromNow(Context& ctx, int64_t millis, int64_t* deadline_ms) {
+bool FromNow(KeyContext& ctx, int64_t millis, int64_t* deadline_ms) {
   if (millis < 0) {
     ctx.Error(errors::kNegativeTimeout);
     return false;
@@ -23,7 +23,7 @@ bool FromNow(Context& ctx, int64_t millis, int64_t* deadline_ms) {
 
 }  // namespace
 
-bool TimeoutSeconds(Context& ctx, size_t i, int64_t* deadline_ms) {
+bool TimeoutSeconds(KeyContext& ctx, size_t i, int64_t* deadline_ms) {
   long double seconds = 0;
   if (!base::ParseLongDouble(ctx.arg(i), &seconds)) {
     ctx.Error("ERR timeout is not a float or out of range");
@@ -37,7 +37,7 @@ bool TimeoutSeconds(Context& ctx, size_t i, int64_t* deadline_ms) {
   return FromNow(ctx, millis < 0 ? -1 : static_cast<int64_t>(millis), deadline_ms);
 }
 
-bool TimeoutMillis(Context& ctx, size_t i, int64_t* deadline_ms) {
+bool TimeoutMillis(KeyContext& ctx, size_t i, int64_t* deadline_ms) {
   int64_t millis = 0;
   if (!ctx.IntArg(i, &millis, errors::kTimeoutNotInteger)) return false;
   return FromNow(ctx, millis, deadline_ms);

@@ -27,6 +27,11 @@ inline constexpr std::string_view kBusyKey = "BUSYKEY Target key name already ex
 inline constexpr std::string_view kBadPayload = "ERR DUMP payload version or checksum are wrong";
 inline constexpr std::string_view kBadData = "ERR Bad data format";
 inline constexpr std::string_view kLoading = "LOADING Redis is loading the dataset in memory";
+inline constexpr std::string_view kReadOnly =
+    "READONLY You can't write against a read only replica.";
+inline constexpr std::string_view kNoReplicas = "NOREPLICAS Not enough good replicas to write.";
+inline constexpr std::string_view kMasterDown =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
 inline constexpr std::string_view kOom = "OOM command not allowed when used memory > 'maxmemory'.";
 inline constexpr std::string_view kNoMemory = "OOM not enough memory to run the command";
 inline constexpr std::string_view kNotBucket = "ERR not a rate limit bucket";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "commands/spec.h"
@@ -20,6 +21,8 @@ class Executor {
   [[nodiscard]] virtual bool Look(Args args, int resp, std::string_view* reply) {
     return Run(args, resp, reply);
   }
+  // "host:port" of the master this server follows; empty: it is a master.
+  virtual std::string MasterAddress() { return {}; }
   // After a RATELIMITED reply: the limit that refused, so many per so long. False: not known.
   virtual bool RefusedBy(int64_t* limit, int64_t* period_ms) {
     static_cast<void>(limit);

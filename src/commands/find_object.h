@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "commands/context.h"
+#include "commands/key_context.h"
 
 namespace sava::commands {
 
@@ -17,7 +17,7 @@ T* ObjectAs(const Value& value) {
 // The object at a key. Replies WRONGTYPE and returns false when something else is there; true with
 // nullptr when nothing is.
 template <typename T>
-bool FindObject(Context& context, std::string_view key, Access access, T** object) {
+bool FindObject(KeyContext& context, std::string_view key, Access access, T** object) {
   const Value value = context.Find(key, access);
   *object = ObjectAs<T>(value);
   if (!value || *object != nullptr) return true;
@@ -27,7 +27,7 @@ bool FindObject(Context& context, std::string_view key, Access access, T** objec
 
 // The same where a missing key is an error too.
 template <typename T>
-bool NeedObject(Context& context, std::string_view key, Access access, std::string_view missing,
+bool NeedObject(KeyContext& context, std::string_view key, Access access, std::string_view missing,
                 T** object) {
   if (!FindObject(context, key, access, object)) return false;
   if (*object != nullptr) return true;

@@ -8,7 +8,7 @@
 namespace sava::commands {
 
 void HelpCommand(Context& context) {
-  const Command* container = context.command_table().Find(context.arg(0));
+  const Command* container = context.command_table().FindOwnName(context.arg(0));
   if (container == nullptr) {
     context.Error(errors::kSyntax);
     return;

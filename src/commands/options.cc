@@ -41,14 +41,15 @@ bool TakeGetexOption(std::string_view word, StringOptions* options) {
   return !options->has_expiry();
 }
 
-bool SyntaxError(Context& context) {
+bool SyntaxError(KeyContext& context) {
   context.Error(errors::kSyntax);
   return false;
 }
 
 }  // namespace
 
-bool ParseStringOptions(Context& context, OptionsOf command, size_t from, StringOptions* options) {
+bool ParseStringOptions(KeyContext& context, OptionsOf command, size_t from,
+                        StringOptions* options) {
   for (size_t i = from; i < context.argc(); ++i) {
     const std::string_view word = context.arg(i);
     const ExpireUnit unit = ExpireUnitNamed(word);
@@ -68,7 +69,7 @@ bool ParseStringOptions(Context& context, OptionsOf command, size_t from, String
   return true;
 }
 
-bool ParseExpireTime(Context& context, size_t arg, ExpireUnit unit, std::string_view command,
+bool ParseExpireTime(KeyContext& context, size_t arg, ExpireUnit unit, std::string_view command,
                      int64_t* expire_at) {
   int64_t time = 0;
   if (!context.IntArg(arg, &time)) return false;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "commands/context.h"
+#include "commands/key_context.h"
 
 namespace sava::commands {
 
@@ -44,11 +44,12 @@ struct StringOptions {
 // Reads the options from argument `from` to the end. An option may be repeated, options that
 // contradict each other may not meet. Replies the syntax error and returns false when they do.
 // The number of an expiry is not looked at: the commands differ in when they do that.
-bool ParseStringOptions(Context& context, OptionsOf command, size_t from, StringOptions* options);
+bool ParseStringOptions(KeyContext& context, OptionsOf command, size_t from,
+                        StringOptions* options);
 
 // The Unix time in milliseconds that argument `arg` stands for. Replies the error and returns false
 // when it is no number, not positive, or beyond what 64 bits hold; `command` is the name to blame.
-bool ParseExpireTime(Context& context, size_t arg, ExpireUnit unit, std::string_view command,
+bool ParseExpireTime(KeyContext& context, size_t arg, ExpireUnit unit, std::string_view command,
                      int64_t* expire_at);
 
 }  // namespace sava::commands

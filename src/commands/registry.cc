@@ -55,6 +55,17 @@ size_t Hash(const NameWords& words, size_t size) {
   return hash >> 32;
 }
 
+// The groups of commands that Redis does not have.
+struct GroupCategory {
+  std::string_view group;
+  uint32_t category;
+};
+constexpr GroupCategory kGroupCategories[] = {
+    {"bf", kAclBloom},          {"cf", kAclCuckoo},       {"cms", kAclCms},
+    {"topk", kAclTopk},         {"afc", kAclCounter},     {"limits", kAclLimit},
+    {"frontier", kAclFrontier}, {"simhash", kAclSimhash},
+};
+
 uint32_t ImpliedCategories(const CommandSpec& spec) {
   uint32_t acl = spec.acl;
   if ((spec.flags & kWrite) != 0) acl |= kAclWrite;
@@ -64,6 +75,9 @@ uint32_t ImpliedCategories(const CommandSpec& spec) {
   if ((spec.flags & kFast) != 0) acl |= kAclFast;
   if ((spec.flags & kBlocking) != 0) acl |= kAclBlocking;
   if ((acl & kAclFast) == 0) acl |= kAclSlow;
+  for (const GroupCategory& row : kGroupCategories) {
+    if (row.group == spec.group) acl |= row.category;
+  }
   return acl;
 }
 
@@ -203,6 +217,14 @@ constexpr FlagName kCategoryNames[] = {
     {kAclConnection, "connection"},
     {kAclTransaction, "transaction"},
     {kAclScripting, "scripting"},
+    {kAclBloom, "bloom"},
+    {kAclCuckoo, "cuckoo"},
+    {kAclCms, "cms"},
+    {kAclTopk, "topk"},
+    {kAclCounter, "counter"},
+    {kAclLimit, "limit"},
+    {kAclFrontier, "frontier"},
+    {kAclSimhash, "simhash"},
 };
 
 constexpr FlagName kKeyFlagNames[] = {
@@ -251,6 +273,7 @@ const Command* CommandTable::AddOne(const CommandSpec& spec, const Command* pare
     if ((key.flags & kKeyNotKey) != 0 || key.limit > 1) plain = false;
   }
   command->simple_keys = plain;
+  command->same_flags = plain && spec.keys.count == 1;
   command->looks_up = plain && (spec.traits & kFindsElement) != 0;
   commands_.push_back(std::move(owned));
   for (const CommandSpec& sub : spec.subcommands) {
@@ -267,36 +290,56 @@ void CommandTable::Add(std::span<const CommandSpec> family) {
   Rebuild();
 }
 
-void CommandTable::Rebuild() {
-  slots_.assign(std::bit_ceil(top_.size() * 4 + 1), Slot{});
-  const size_t mask = slots_.size() - 1;
-  for (const Command* command : top_) {
-    const size_t size = command->full_name.size();
-    const NameWords words = LowerWords(command->full_name);
-    size_t i = Hash(words, size) & mask;
-    while (slots_[i].command != nullptr) i = (i + 1) & mask;
-    slots_[i] = {words.head, words.tail, size, command};
-  }
+void CommandTable::Insert(Slots* slots, std::string_view name, const Command* command) {
+  const NameWords words = LowerWords(name);
+  const size_t mask = slots->size() - 1;
+  size_t i = Hash(words, name.size()) & mask;
+  while ((*slots)[i].command != nullptr) i = (i + 1) & mask;
+  (*slots)[i] = {words.head, words.tail, name.size(), command, name};
 }
 
-const Command* CommandTable::Find(std::string_view name) const {
-  if (slots_.empty()) return nullptr;
+void CommandTable::Rebuild() {
+  slots_.assign(std::bit_ceil(top_.size() * 4 + 1), Slot{});
+  for (const Command* command : top_) Insert(&slots_, command->full_name, command);
+}
+
+CommandTable::Renamed CommandTable::Rename(std::string_view name, std::string_view other) {
+  const Command* const command = Find(name);
+  if (command == nullptr) return Renamed::kUnknown;
+  if (!other.empty() && Find(other) != nullptr) return Renamed::kTaken;
+  if (own_slots_.empty()) own_slots_ = slots_;
+  std::vector<Slot> used;
+  for (const Slot& slot : slots_) {
+    if (slot.command != nullptr && slot.command != command) used.push_back(slot);
+  }
+  slots_.assign(slots_.size(), Slot{});
+  for (const Slot& slot : used) Insert(&slots_, slot.name, slot.command);
+  commands_[static_cast<size_t>(command->id)]->renamed = true;
+  if (other.empty()) {
+    std::erase(top_, command);
+  } else {
+    renames_.push_back(std::make_unique<std::string>(other));
+    Insert(&slots_, *renames_.back(), command);
+  }
+  return Renamed::kDone;
+}
+
+const Command* CommandTable::Lookup(const Slots& slots, std::string_view name) {
+  if (slots.empty()) return nullptr;
   const size_t size = name.size();
   const NameWords words = LowerWords(name);
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = Hash(words, size) & mask; slots_[i].command != nullptr; i = (i + 1) & mask) {
-    const Slot& slot = slots_[i];
+  const size_t mask = slots.size() - 1;
+  for (size_t i = Hash(words, size) & mask; slots[i].command != nullptr; i = (i + 1) & mask) {
+    const Slot& slot = slots[i];
     if (slot.head == words.head && slot.tail == words.tail && slot.size == size &&
-        (size <= 16 || base::EqualsNoCase(name, slot.command->full_name))) {
+        (size <= 16 || base::EqualsNoCase(name, slot.name))) {
       return slot.command;
     }
   }
   return nullptr;
 }
 
-const Command* CommandTable::Resolve(Args args) const {
-  if (args.empty()) return nullptr;
-  const Command* command = Find(args[0]);
+const Command* CommandTable::Subcommand(const Command* command, Args args) {
   if (command == nullptr || command->subcommands.empty() || args.size() < 2) return command;
   for (const Command* sub : command->subcommands) {
     if (base::EqualsNoCase(args[1], sub->spec->name)) return sub;
@@ -306,9 +349,9 @@ const Command* CommandTable::Resolve(Args args) const {
 
 const Command* CommandTable::FindFullName(std::string_view name) const {
   const size_t bar = name.find('|');
-  if (bar == std::string_view::npos) return Find(name);
+  if (bar == std::string_view::npos) return FindOwnName(name);
   const std::string_view words[] = {name.substr(0, bar), name.substr(bar + 1)};
-  const Command* command = Resolve(words);
+  const Command* command = ResolveOwnName(words);
   return command != nullptr && command->parent != nullptr ? command : nullptr;
 }
 

@@ -14,6 +14,7 @@
 namespace sava::commands {
 
 class Context;
+class KeyContext;
 
 // Bits of CommandSpec::flags; the names COMMAND INFO prints are in registry.cc.
 enum CommandFlag : uint32_t {
@@ -55,6 +56,11 @@ enum CommandTrait : uint32_t {
   kAlwaysTouches = 1U << 6,    // refreshes LRU/LFU also for a client in NO-TOUCH mode
   kDebugging = 1U << 7,  // kProtected by enable-debug-command; others by enable-module-command
   kSelectsDatabase = 1U << 8,
+  // Channels among its arguments, for ACL rules.
+  kNamesChannel = 1U << 9,    // the second word is one
+  kNamesChannels = 1U << 10,  // all words from the second on are
+  kNamesPatterns = 1U << 11,  // all words from the second on are patterns of channels
+  kRunsScript = 1U << 12,     // EVAL, FCALL: what it locks and may do, its script says
 };
 
 // Explicit ACL categories; @read, @write, @fast, @slow, @admin, @dangerous, @blocking, @pubsub
@@ -81,6 +87,15 @@ enum AclCategory : uint32_t {
   kAclConnection = 1U << 18,
   kAclTransaction = 1U << 19,
   kAclScripting = 1U << 20,
+  // Of the commands that Redis does not have; they follow from a row's group.
+  kAclBloom = 1U << 21,
+  kAclCuckoo = 1U << 22,
+  kAclCms = 1U << 23,
+  kAclTopk = 1U << 24,
+  kAclCounter = 1U << 25,
+  kAclLimit = 1U << 26,
+  kAclFrontier = 1U << 27,
+  kAclSimhash = 1U << 28,
 };
 
 // What a command does to a key, as COMMAND INFO's key specifications say it.
@@ -141,7 +156,29 @@ enum class LockClass : uint8_t {
 };
 
 using Args = std::span<const std::string_view>;
-using Handler = void (*)(Context&);
+
+// Runs a command. A handler that takes a KeyContext runs on any host, the others only in a server.
+class Handler {
+ public:
+  using OnServer = void (*)(Context&);
+  using OnKeys = void (*)(KeyContext&);
+
+  constexpr Handler() = default;
+  constexpr Handler(std::nullptr_t) {}
+  constexpr Handler(OnServer run) : server_(run) {}
+  constexpr Handler(OnKeys run) : keys_(run) {}
+
+  constexpr bool operator==(std::nullptr_t) const { return !server_ && !keys_; }
+  // REQUIRES: there is one. Defined in context.h.
+  void operator()(Context& context) const;
+  // nullptr for handlers that need a server.
+  constexpr OnKeys on_keys() const { return keys_; }
+
+ private:
+  OnServer server_ = nullptr;
+  OnKeys keys_ = nullptr;
+};
+
 // For commands whose keys depend on the arguments: appends the indexes of the key arguments.
 // False when the arguments are invalid.
 using KeyFinder = bool (*)(Args args, std::vector<int>* indexes);
@@ -152,7 +189,7 @@ using KeyFlagger = uint16_t (*)(Args args);
 
 struct CommandSpec {
   std::string_view name;  // lower-case
-  Handler handler = nullptr;
+  Handler handler = {};
   int16_t arity = 0;  // counts the name; negative: at least
   uint32_t flags = 0;
   uint32_t traits = 0;

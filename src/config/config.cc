@@ -103,8 +103,9 @@ base::Status Config::Set(std::span<const std::string_view> names_and_values, boo
     if (status) status = CheckBuilt(*one.setting, next);
     if (!status) return SetError(one.name, status.error());
   }
-  std::erase_if(*assignments,
-                [&](const Assignment& one) { return SameValue(*one.setting, state_, next); });
+  std::erase_if(*assignments, [&](const Assignment& one) {
+    return !one.setting->has(kNamesFile) && SameValue(*one.setting, state_, next);
+  });
   std::swap(state_, next);
   return RunHooks(*assignments, next);
 }

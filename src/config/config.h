@@ -73,6 +73,10 @@ class Config {
   // changed. REQUIRES: the names exist.
   void OnChange(std::initializer_list<std::string_view> names, Hook hook);
 
+  // Tells the `user` lines that a rewritten file has, without that word.
+  void OnRewriteUsers(std::function<std::vector<std::string>()> lines) {
+    user_lines_ = std::move(lines);
+  }
   // What CONFIG RESETSTAT puts back to zero.
   void OnResetStats(std::function<void()> reset) { reset_stats_ = std::move(reset); }
   void ResetStats() const { reset_stats_(); }
@@ -93,6 +97,7 @@ class Config {
   struct Assignment;
 
   base::Status ReadLine(std::string_view line);
+  bool ReadKeptLine(Words words, base::Status* status);
   base::Status ReadAtStart(const Setting& setting, Words words);
   base::Status Include(const std::string& pattern);
   base::Status ReadFileLines(const std::string& path);
@@ -107,6 +112,7 @@ class Config {
   std::vector<bool> given_at_start_;  // by row
   std::vector<HookEntry> hooks_;
   std::function<void()> reset_stats_;
+  std::function<std::vector<std::string>()> user_lines_;  // empty: those in the file stay
   std::string config_file_;
   int include_depth_ = 0;
   bool refuse_includes_ = false;

@@ -2,14 +2,15 @@
 //
 // A line whose setting has the value it gives stays as it is, to the byte; so do comments, blank
 // lines and everything else. The lines of a setting that changed give way to new ones at the place
-// of the first. What differs from the default and is not in the file goes to the end, under one
-// marker line.
+// of the first, and so do the lines of users. What differs from the default and is not in the file
+// goes to the end, under one marker line.
 
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "base/text.h"
 #include "config/config.h"
@@ -25,6 +26,7 @@ struct FileLine {
   std::string_view text;
   const Setting* setting = nullptr;
   std::vector<std::string> values;
+  bool user = false;
 };
 
 struct ParsedFile {
@@ -46,6 +48,7 @@ ParsedFile ParseLines(std::string_view text) {
     if (words && !words->empty() && !words->front().starts_with('#')) {
       line.setting = FindSetting(words->front());
       if (base::EqualsNoCase(words->front(), "include")) file.has_includes = true;
+      line.user = base::EqualsNoCase(words->front(), "user");
       words->erase(words->begin());
       line.values = std::move(*words);
     }
@@ -86,10 +89,16 @@ std::string Config::RewrittenText(std::string_view old_text) const {
     unchanged[setting] = SaysTheSame(file, *setting, places, state_);
   }
 
+  std::string users;  // stand where the first of them stood
+  if (user_lines_ != nullptr) {
+    for (const std::string& line : user_lines_()) users += fmt::format("user {}\n", line);
+  }
   std::string out;
   for (size_t i = 0; i < file.lines.size(); ++i) {
     const FileLine& line = file.lines[i];
-    if (line.setting == nullptr || unchanged[line.setting]) {
+    if (line.user && user_lines_ != nullptr) {
+      out += std::exchange(users, {});
+    } else if (line.setting == nullptr || unchanged[line.setting]) {
       out.append(line.text) += '\n';
     } else if (file.places.at(line.setting).front() == i) {
       AppendSetting(file, *line.setting, state_, true, out);
@@ -101,6 +110,7 @@ std::string Config::RewrittenText(std::string_view old_text) const {
     if (file.places.contains(&setting) || SameValue(setting, state_, defaults_)) continue;
     AppendSetting(file, setting, state_, false, added);
   }
+  added += users;
   if (!added.empty() && !file.has_marker) {
     if (!out.empty()) out += '\n';
     out.append(kMarker) += '\n';

@@ -297,19 +297,30 @@ std::vector<std::string> PercentileLines(const Settings& s, bool) {
   return {text.empty() ? "\"\"" : text};
 }
 
-// replicaof: "no one" says what is the case anyway; anything else is a promise Sava cannot keep.
+// replicaof: a host and a port, or "no one".
 
-base::Status ReadReplicaOf(Words words, Origin, Settings&) {
+base::Status ReadReplicaOf(Words words, Origin, Settings& s) {
   if (words.size() != 2) return base::Error{"wrong number of arguments"};
-  if (base::EqualsNoCase(words[0], "no") && base::EqualsNoCase(words[1], "one")) return {};
+  if (base::EqualsNoCase(words[0], "no") && base::EqualsNoCase(words[1], "one")) {
+    s.master_host.clear();
+    s.master_port = 0;
+    return {};
+  }
   int64_t port = 0;
   if (!base::ParseInt(words[1], &port) || port < 0 || port > 65535) {
     return base::Error{"Invalid master port"};
   }
-  return base::Error{"not built yet: replication"};
+  s.master_host = words[0];
+  s.master_port = port;
+  return {};
 }
-std::string PrintReplicaOf(const Settings&) { return {}; }
-std::vector<std::string> ReplicaOfLines(const Settings&, bool) { return {"no one"}; }
+std::string PrintReplicaOf(const Settings& s) {
+  return s.master_host.empty() ? std::string() : fmt::format("{} {}", s.master_host, s.master_port);
+}
+std::vector<std::string> ReplicaOfLines(const Settings& s, bool) {
+  const std::string text = PrintReplicaOf(s);
+  return {text.empty() ? "no one" : text};
+}
 
 }  // namespace
 

@@ -39,6 +39,8 @@ base::Error FatalError(std::string_view where, std::string_view line, std::strin
   const Setting* setting = FindSetting(FirstWord(line));
   if (setting != nullptr && setting->has(kSensitive)) {
     shown = fmt::format("{} (value not shown)", setting->name);
+  } else if (line.size() > 4 && base::EqualsNoCase(FirstWord(line), "user")) {
+    shown = "user (rules not shown)";
   }
   return base::Error{fmt::format("*** FATAL CONFIG FILE ERROR (Sava) ***\nReading {}\n>>> '{}'\n{}",
                                  where, shown, reason)};
@@ -55,7 +57,8 @@ bool IsComplete(std::string_view error) {
 
 base::Error UnknownName(std::string_view name) {
   std::string text = "Bad directive or wrong number of arguments";
-  if (FindDirective(name) == nullptr && name != "include") {
+  if (FindDirective(name) == nullptr && name != "include" && name != "user" &&
+      name != "rename-command") {
     text += fmt::format(": there is no setting '{}'", name.substr(0, kMaxShownLine));
     const std::string_view nearest = NearestName(name);
     if (!nearest.empty()) text += fmt::format(", did you mean '{}'?", nearest);
@@ -130,6 +133,23 @@ base::Status Config::ReadAtStart(const Setting& setting, Words words) {
   return status;
 }
 
+// Lines that are no settings, but are kept: users and renamed commands. Whether they can be used is
+// known only where the commands are. False: the line is something else.
+bool Config::ReadKeptLine(Words words, base::Status* status) {
+  const auto is = [&words](std::string_view name) { return base::EqualsNoCase(words[0], name); };
+  if (is("user") && words.size() >= 2) {
+    state_.settings.user_lines.emplace_back(words.begin() + 1, words.end());
+    return true;
+  }
+  if (!is("rename-command") || words.size() < 2) return false;
+  if (words.size() == 3) {
+    state_.settings.renamed_commands.emplace_back(words[1], words[2]);
+  } else {
+    *status = base::Error{"rename-command takes the name of a command and a new name"};
+  }
+  return true;
+}
+
 base::Status Config::ReadLine(std::string_view line) {
   const auto words = base::SplitArgs(line);
   if (!words) return base::Error{"Unbalanced quotes in configuration line"};
@@ -139,6 +159,7 @@ base::Status Config::ReadLine(std::string_view line) {
     return ReadAtStart(*setting, Words(*words).subspan(1));
   }
   if (base::EqualsNoCase(name, "include") && words->size() == 2) return Include((*words)[1]);
+  if (base::Status status; ReadKeptLine(*words, &status)) return status;
   const Directive* directive = FindDirective(name);
   if (directive == nullptr || words->size() < 2) return UnknownName(name);
   if (!directive->refusal.empty()) return base::Error{std::string(directive->refusal)};

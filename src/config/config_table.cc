@@ -23,10 +23,6 @@ constexpr int64_t kLongMax = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kUlongMax = std::numeric_limits<uint64_t>::max();
 constexpr int64_t kMegabyte = 1 << 20;
 
-constexpr std::string_view kAclFeature = "ACL users and rules (requirepass works)";
-constexpr std::string_view kTlsFeature = "TLS";
-constexpr std::string_view kReplicationFeature = "replication";
-
 template <typename Enum>
 constexpr ChoiceName Choice(std::string_view name, Enum value) {
   return {name, static_cast<int64_t>(value)};
@@ -56,6 +52,9 @@ constexpr ChoiceName kFacilities[] = {
     Choice("local3", SyslogFacility::kLocal3), Choice("local4", SyslogFacility::kLocal4),
     Choice("local5", SyslogFacility::kLocal5), Choice("local6", SyslogFacility::kLocal6),
     Choice("local7", SyslogFacility::kLocal7)};
+constexpr ChoiceName kScriptKeys[] = {Choice("learn", ScriptKeys::kLearn),
+                                      Choice("exclusive", ScriptKeys::kExclusive),
+                                      Choice("strict", ScriptKeys::kStrict)};
 constexpr ChoiceName kFsyncs[] = {Choice("everysec", AppendFsync::kEverysec),
                                   Choice("always", AppendFsync::kAlways),
                                   Choice("no", AppendFsync::kNo)};
@@ -70,10 +69,16 @@ constexpr ChoiceName kShutdowns[] = {
     {"now", kShutdownNow}, {"force", kShutdownForce},
 };
 constexpr ChoiceName kDisklessLoads[] = {{"disabled", 0}, {"on-empty-db", 1}, {"swapdb", 2}};
-constexpr ChoiceName kChannelDefaults[] = {{"allchannels", 0}, {"resetchannels", 1}};
+constexpr ChoiceName kChannelDefaults[] = {{"allchannels", 1}, {"resetchannels", 0}};
 constexpr ChoiceName kEndpoints[] = {{"ip", 0}, {"hostname", 1}, {"unknown-endpoint", 2}};
-constexpr ChoiceName kPropagations[] = {{"ignore", 0}, {"panic", 1}, {"panic-on-replicas", 2}};
-constexpr ChoiceName kTlsAuths[] = {{"no", 0}, {"yes", 1}, {"optional", 2}};
+constexpr ChoiceName kNativeTypes[] = {Choice("auto", NativeTypes::kAuto),
+                                       Choice("send", NativeTypes::kSend),
+                                       Choice("omit", NativeTypes::kOmit)};
+constexpr ChoiceName kPropagations[] = {
+    Choice("ignore", PropagationError::kIgnore), Choice("panic", PropagationError::kPanic),
+    Choice("panic-on-replicas", PropagationError::kPanicOnReplicas)};
+constexpr ChoiceName kTlsAuths[] = {Choice("no", TlsAuth::kNo), Choice("yes", TlsAuth::kYes),
+                                    Choice("optional", TlsAuth::kOptional)};
 
 // Where a row's value lives: a field of Settings, or only kept with this default.
 struct Place {
@@ -222,6 +227,7 @@ constexpr Setting kRows[] = {
     Number("http-idle-timeout", 0, kIntMax, In<&S::http_idle_timeout>()),
     Text("associations-prefix", In<&S::associations_prefix>()),
     Number("associations-top", 1, 10000, In<&S::associations_top>()),
+    Bool("associations-guid-keys", In<&S::associations_guid_keys>()),
 
     // Network.
     Number("port", 0, 65535, In<&S::port>()),
@@ -248,8 +254,8 @@ constexpr Setting kRows[] = {
     OneOf("enable-protected-configs", kAllows, In<&S::enable_protected_configs>()).With(kImmutable),
     OneOf("enable-debug-command", kAllows, In<&S::enable_debug_command>()).With(kImmutable),
     OneOf("enable-module-command", kAllows, In<&S::enable_module_command>()).With(kImmutable),
-    Text("aclfile", Kept("")).With(kImmutable).NotBuilt(kAclFeature),
-    OneOf("acl-pubsub-default", kChannelDefaults, Kept("resetchannels")),
+    Text("aclfile", In<&S::aclfile>()).With(kImmutable),
+    OneOf("acl-pubsub-default", kChannelDefaults, In<&S::acl_pubsub_all_channels>()),
     Number("acllog-max-len", 0, kLongMax, In<&S::acllog_max_len>()),
     OneOf("sanitize-dump-payload", kSanitizes, In<&S::sanitize_dump_payload>()),
 
@@ -262,26 +268,28 @@ constexpr Setting kRows[] = {
     Text("ratelimit-key-prefix", In<&S::ratelimit_key_prefix>()).Checked(CheckKeyPrefix),
 
     // TLS.
-    Number("tls-port", 0, 65535, Kept("0")).NotBuilt(kTlsFeature),
-    Text("tls-cert-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-key-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-key-file-pass", Kept("")).With(kSensitive).NotBuilt(kTlsFeature),
-    Text("tls-client-cert-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-client-key-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-client-key-file-pass", Kept("")).With(kSensitive).NotBuilt(kTlsFeature),
-    Text("tls-dh-params-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-ca-cert-file", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-ca-cert-dir", Kept("")).NotBuilt(kTlsFeature),
-    OneOf("tls-auth-clients", kTlsAuths, Kept("yes")).NotBuilt(kTlsFeature),
-    Bool("tls-replication", Kept("no")).NotBuilt(kTlsFeature),
-    Bool("tls-cluster", Kept("no")).NotBuilt(kTlsFeature),
-    Text("tls-protocols", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-ciphers", Kept("")).NotBuilt(kTlsFeature),
-    Text("tls-ciphersuites", Kept("")).NotBuilt(kTlsFeature),
-    Bool("tls-prefer-server-ciphers", Kept("no")).NotBuilt(kTlsFeature),
-    Bool("tls-session-caching", Kept("yes")).NotBuilt(kTlsFeature),
-    Number("tls-session-cache-size", 0, kIntMax, Kept("20480")).NotBuilt(kTlsFeature),
-    Number("tls-session-cache-timeout", 0, kIntMax, Kept("300")).NotBuilt(kTlsFeature),
+    Number("tls-port", 0, 65535, In<&S::tls_port>()),
+    Number("http-tls-port", 0, 65535, In<&S::http_tls_port>()),
+    Text("tls-cert-file", In<&S::tls_cert_file>()).With(kNamesFile),
+    Text("tls-key-file", In<&S::tls_key_file>()).With(kNamesFile),
+    Text("tls-key-file-pass", In<&S::tls_key_file_pass>()).With(kSensitive | kNamesFile),
+    Text("tls-client-cert-file", In<&S::tls_client_cert_file>()).With(kNamesFile),
+    Text("tls-client-key-file", In<&S::tls_client_key_file>()).With(kNamesFile),
+    Text("tls-client-key-file-pass", In<&S::tls_client_key_file_pass>())
+        .With(kSensitive | kNamesFile),
+    Text("tls-dh-params-file", In<&S::tls_dh_params_file>()).With(kNamesFile),
+    Text("tls-ca-cert-file", In<&S::tls_ca_cert_file>()).With(kNamesFile),
+    Text("tls-ca-cert-dir", In<&S::tls_ca_cert_dir>()).With(kNamesFile),
+    OneOf("tls-auth-clients", kTlsAuths, In<&S::tls_auth_clients>()),
+    Bool("tls-replication", In<&S::tls_replication>()),
+    Bool("tls-cluster", Kept("no")).NotBuilt("TLS between the nodes of a cluster"),
+    Text("tls-protocols", In<&S::tls_protocols>()),
+    Text("tls-ciphers", In<&S::tls_ciphers>()),
+    Text("tls-ciphersuites", In<&S::tls_ciphersuites>()),
+    Bool("tls-prefer-server-ciphers", In<&S::tls_prefer_server_ciphers>()),
+    Bool("tls-session-caching", In<&S::tls_session_caching>()),
+    Number("tls-session-cache-size", 0, kIntMax, In<&S::tls_session_cache_size>()),
+    Number("tls-session-cache-timeout", 0, kIntMax, In<&S::tls_session_cache_timeout>()),
 
     // Process and log.
     Bool("daemonize", In<&S::daemonize>()).With(kImmutable),
@@ -347,6 +355,7 @@ constexpr Setting kRows[] = {
     Number("list-max-listpack-size", kIntMin, kIntMax, In<&S::list_max_listpack_size>())
         .Also("list-max-ziplist-size"),
     Number("list-compress-depth", 0, kIntMax, In<&S::list_compress_depth>()),
+    Bool("dictionary-encoding", In<&S::dictionary_encoding>()),
     Number("set-max-intset-entries", 0, kLongMax, In<&S::set_max_intset_entries>()),
     Number("set-max-listpack-entries", 0, kLongMax, In<&S::set_max_listpack_entries>()),
     Memory("set-max-listpack-value", 0, kLongMax, In<&S::set_max_listpack_value>()),
@@ -367,6 +376,11 @@ constexpr Setting kRows[] = {
     Number("busy-reply-threshold", 0, kLongMax, In<&S::busy_reply_threshold>())
         .Also("lua-time-limit"),
 
+    // Scripts.
+    OneOf("script-keys", kScriptKeys, In<&S::script_keys>()),
+    Memory("script-max-memory", 1 << 20, kLongMax, In<&S::script_max_memory>()),
+    Bool("lua-enable-deprecated-api", In<&S::lua_enable_deprecated_api>()).With(kHidden),
+
     // Persistence.
     Other("dir", kDirSpecial).With(kProtected),
     Text("dbfilename", In<&S::dbfilename>()).With(kProtected).Checked(CheckDbFilename),
@@ -374,12 +388,13 @@ constexpr Setting kRows[] = {
     Bool("stop-writes-on-bgsave-error", In<&S::stop_writes_on_bgsave_error>()),
     Bool("rdbcompression", In<&S::rdbcompression>()),
     Bool("rdbchecksum", In<&S::rdbchecksum>()).With(kImmutable),
-    Bool("rdb-del-sync-files", Kept("no")),
+    Bool("rdb-del-sync-files", In<&S::rdb_del_sync_files>()),
     Bool("rdb-save-incremental-fsync", Kept("yes")),
     Number("rdb-key-save-delay", kIntMin, kIntMax, In<&S::rdb_key_save_delay>()).With(kHidden),
-    Number("key-load-delay", kIntMin, kIntMax, Kept("0")).With(kHidden),
+    Number("key-load-delay", kIntMin, kIntMax, In<&S::key_load_delay>()).With(kHidden),
     Number("loading-process-events-interval-bytes", 1024, kIntMax, Kept("2097152")).With(kHidden),
     Memory("save-max-rate", 0, kLongMax, In<&S::save_max_rate>()),
+    Number("save-keep", 0, 10000, In<&S::save_keep>()),
     Bool("appendonly", In<&S::appendonly>()),
     Text("appendfilename", In<&S::appendfilename>()).With(kImmutable).Checked(CheckAppendFilename),
     Text("appenddirname", In<&S::appenddirname>()).With(kImmutable).Checked(CheckAppendDirname),
@@ -396,31 +411,37 @@ constexpr Setting kRows[] = {
 
     // Replication.
     Other("replicaof", kReplicaOfSpecial).Also("slaveof").With(kImmutable | kManyWords),
-    Text("masterauth", Kept("")).With(kSensitive).NotBuilt(kReplicationFeature),
-    Text("masteruser", Kept("")).With(kSensitive).NotBuilt(kReplicationFeature),
-    Number("min-replicas-to-write", 0, kIntMax, Kept("0"))
-        .Also("min-slaves-to-write")
-        .NotBuilt(kReplicationFeature),
-    Number("min-replicas-max-lag", 0, kIntMax, Kept("10")).Also("min-slaves-max-lag"),
-    Text("replica-announce-ip", Kept("")).Also("slave-announce-ip"),
-    Number("replica-announce-port", 0, 65535, Kept("0")).Also("slave-announce-port"),
-    Bool("replica-announced", Kept("yes")),
-    Bool("replica-ignore-disk-write-errors", Kept("no")),
-    Bool("replica-ignore-maxmemory", Kept("yes")).Also("slave-ignore-maxmemory"),
-    Bool("replica-lazy-flush", Kept("no")).Also("slave-lazy-flush"),
-    Number("replica-priority", 0, kIntMax, Kept("100")).Also("slave-priority"),
-    Bool("replica-read-only", Kept("yes")).Also("slave-read-only"),
-    Bool("replica-serve-stale-data", Kept("yes")).Also("slave-serve-stale-data"),
-    Memory("repl-backlog-size", 1, kLongMax, Kept("1048576")).Clamped(ClampBacklog),
-    Number("repl-backlog-ttl", 0, kLongMax, Kept("3600")),
-    Bool("repl-disable-tcp-nodelay", Kept("no")),
-    OneOf("repl-diskless-load", kDisklessLoads, Kept("disabled")),
-    Bool("repl-diskless-sync", Kept("yes")),
-    Number("repl-diskless-sync-delay", 0, kIntMax, Kept("5")),
-    Number("repl-diskless-sync-max-replicas", 0, kIntMax, Kept("0")),
-    Number("repl-ping-replica-period", 1, kIntMax, Kept("10")).Also("repl-ping-slave-period"),
-    Number("repl-timeout", 1, kIntMax, Kept("60")),
-    OneOf("propagation-error-behavior", kPropagations, Kept("ignore")),
+    Text("masterauth", In<&S::masterauth>()).With(kSensitive),
+    Text("masteruser", In<&S::masteruser>()).With(kSensitive),
+    Number("min-replicas-to-write", 0, kIntMax, In<&S::min_replicas_to_write>())
+        .Also("min-slaves-to-write"),
+    Number("min-replicas-max-lag", 0, kIntMax, In<&S::min_replicas_max_lag>())
+        .Also("min-slaves-max-lag"),
+    Text("replica-announce-ip", In<&S::replica_announce_ip>()).Also("slave-announce-ip"),
+    Number("replica-announce-port", 0, 65535, In<&S::replica_announce_port>())
+        .Also("slave-announce-port"),
+    Bool("replica-announced", In<&S::replica_announced>()),
+    Bool("replica-ignore-disk-write-errors", In<&S::replica_ignore_disk_write_errors>()),
+    Bool("replica-ignore-maxmemory", In<&S::replica_ignore_maxmemory>())
+        .Also("slave-ignore-maxmemory"),
+    Bool("replica-lazy-flush", In<&S::replica_lazy_flush>()).Also("slave-lazy-flush"),
+    Number("replica-priority", 0, kIntMax, In<&S::replica_priority>()).Also("slave-priority"),
+    Bool("replica-read-only", In<&S::replica_read_only>()).Also("slave-read-only"),
+    Bool("replica-serve-stale-data", In<&S::replica_serve_stale_data>())
+        .Also("slave-serve-stale-data"),
+    Memory("repl-backlog-size", 1, kLongMax, In<&S::repl_backlog_size>()).Clamped(ClampBacklog),
+    Number("repl-backlog-ttl", 0, kLongMax, In<&S::repl_backlog_ttl>()),
+    Bool("repl-disable-tcp-nodelay", In<&S::repl_disable_tcp_nodelay>()),
+    OneOf("repl-diskless-load", kDisklessLoads, In<&S::repl_diskless_load>()),
+    Bool("repl-diskless-sync", In<&S::repl_diskless_sync>()),
+    Number("repl-diskless-sync-delay", 0, kIntMax, In<&S::repl_diskless_sync_delay>()),
+    Number("repl-diskless-sync-max-replicas", 0, kIntMax,
+           In<&S::repl_diskless_sync_max_replicas>()),
+    OneOf("repl-native-types", kNativeTypes, In<&S::repl_native_types>()),
+    Number("repl-ping-replica-period", 1, kIntMax, In<&S::repl_ping_replica_period>())
+        .Also("repl-ping-slave-period"),
+    Number("repl-timeout", 1, kIntMax, In<&S::repl_timeout>()),
+    OneOf("propagation-error-behavior", kPropagations, In<&S::propagation_error_behavior>()),
 
     // Cluster.
     Bool("cluster-enabled", Kept("no")).With(kImmutable).NotBuilt("cluster mode"),
@@ -446,8 +467,6 @@ constexpr Setting kRows[] = {
 };
 
 constexpr Directive kDirectives[] = {
-    {"user", "not built yet: ACL users and rules (requirepass works)"},
-    {"rename-command", "not built yet: renaming and disabling commands"},
     {"loadmodule", "not built yet: modules"},
     {"sentinel", "sentinel directive while not in sentinel mode"},
     {"list-max-ziplist-entries", ""},

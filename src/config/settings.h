@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "base/ip.h"
+#include "config/replication_settings.h"
+#include "config/tls_settings.h"
 #include "types/collections/collection_limits.h"
 #include "types/counters/rate_limit.h"
 
@@ -53,6 +55,9 @@ enum class SyslogFacility : uint8_t {
 };
 
 enum class AppendFsync : uint8_t { kEverysec, kAlways, kNo };
+
+// Scripts that ask for keys which they were not given.
+enum class ScriptKeys : uint8_t { kLearn, kExclusive, kStrict };
 
 enum class OomScoreAdj : uint8_t { kNo, kRelative, kAbsolute };
 
@@ -114,7 +119,7 @@ struct NetworkLimit {
   bool operator==(const NetworkLimit&) const = default;
 };
 
-struct Settings : types::CollectionLimits {
+struct Settings : types::CollectionLimits, TlsSettings, ReplicationSettings {
   // Network. An address of `bind` may begin with '-' (may be missing on this machine) and may be
   // "*" or "::*" (all addresses).
   int64_t port = 6379;
@@ -135,6 +140,7 @@ struct Settings : types::CollectionLimits {
   int64_t http_idle_timeout = 60;  // seconds between two requests of a connection
   std::string associations_prefix = "assoc:";
   int64_t associations_top = 20;
+  bool associations_guid_keys = false;
   uint64_t proto_max_bulk_len = 512ULL << 20;
   uint64_t client_query_buffer_limit = 1ULL << 30;
   OutputBufferLimit output_limit_normal;
@@ -149,7 +155,13 @@ struct Settings : types::CollectionLimits {
   Allow enable_protected_configs = Allow::kNo;
   Allow enable_debug_command = Allow::kNo;
   Allow enable_module_command = Allow::kNo;
+  std::string aclfile;
+  std::vector<std::vector<std::string>> user_lines;  // `user NAME rule ...`, without the word user
+  bool acl_pubsub_all_channels = false;              // of new users
   int64_t acllog_max_len = 128;
+  // rename-command lines: what a command is called, and what clients call it; empty: nothing.
+  std::vector<std::pair<std::string, std::string>> renamed_commands;
+  std::string masteruser;
   SanitizeDump sanitize_dump_payload = SanitizeDump::kNo;
 
   // The server's own limiter.
@@ -208,6 +220,11 @@ struct Settings : types::CollectionLimits {
   std::vector<double> latency_tracking_info_percentiles = {50, 99, 99.9};
   int64_t busy_reply_threshold = 5000;  // milliseconds
 
+  // Scripts.
+  ScriptKeys script_keys = ScriptKeys::kLearn;
+  uint64_t script_max_memory = uint64_t{256} << 20;  // bytes that a run may hold
+  bool lua_enable_deprecated_api = false;
+
   // Persistence.
   std::string dir = "./data";
   std::string dbfilename = "dump.rdb";
@@ -216,6 +233,7 @@ struct Settings : types::CollectionLimits {
   bool rdbcompression = true;
   bool rdbchecksum = true;
   uint64_t save_max_rate = 0;  // bytes a second that a snapshot may write, 0: no limit
+  int64_t save_keep = 0;       // snapshots kept under dated names
   bool appendonly = true;
   std::string appendfilename = "appendonly.aof";
   std::string appenddirname = "appendonlydir";
@@ -228,9 +246,6 @@ struct Settings : types::CollectionLimits {
   bool aof_use_rdb_preamble = true;
   int64_t rdb_key_save_delay = 0;  // for tests: µs of sleep after each key; -N: 1 µs after one of N
   bool aof_timestamp_enabled = false;
-
-  // How long collections stay packed is in the base; lists have one more.
-  int64_t list_compress_depth = 0;
 };
 
 }  // namespace sava::config

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "engine/access_check.h"
 #include "engine/engine.h"
 
 namespace sava::engine {
@@ -17,13 +18,6 @@ namespace {
 
 // Output of a client that has not authenticated, between two writes to its socket.
 constexpr size_t kStrangerOutput = 16 * 1024;
-
-// Whether the command, or with EXEC one of those it runs, has one of the flags.
-bool Does(const Client& client, const Command& command, uint32_t flags) {
-  if (!command.is(commands::kRunsQueue)) return command.has(flags);
-  return std::ranges::any_of(
-      client.queue, [flags](const QueuedCommand& queued) { return queued.command->has(flags); });
-}
 
 // No command, or a container without its subcommand.
 bool NamesNothing(const Request& request) {
@@ -41,7 +35,7 @@ Admission::Admission(Engine* engine) : engine_(*engine), settings_(engine->setti
 Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& request) {
   const Command* command = request.command;
   if (NamesNothing(request)) {
-    UnknownCommand(lane, client, request.args);
+    UnknownCommand(lane, client, request);
     return Answer::kAnswered;
   }
   if (!BeyondObjection(lane, client, request)) [[unlikely]] {
@@ -52,13 +46,15 @@ Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& re
   if (client.has(kClientMulti) && !command->is(commands::kInsideMulti)) {
     return Queue(lane, client, request);
   }
-  if (client.origin.admitted) return Answer::kRun;
+  if (client.origin.admitted || client.has(kClientReplica)) return Answer::kRun;
   if (pause_until() != 0 &&
-      Paused(Does(client, *command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
+      Paused(Does(client, *command, request.args, commands::kWrite | commands::kMayReplicate),
+             lane.now_ms)) {
     lane.waits.Add(client, kClientPaused);
     return Answer::kWait;
   }
-  if (lane.batch.journal_full && Does(client, *command, commands::kWrite)) {
+  if (lane.batch.journal_full && (Does(client, *command, request.args, commands::kWrite) ||
+                                  command->is(commands::kRunsScript))) {
     lane.waits.Add(client, kClientParked);
     return Answer::kWait;
   }
@@ -67,16 +63,17 @@ Admission::Answer Admission::Admit(Lane& lane, Client& client, const Request& re
 
 Admission::Answer Admission::AdmitBusy(Lane& lane, Client& client, const Request& request) {
   if (NamesNothing(request)) {
-    UnknownCommand(lane, client, request.args);
+    UnknownCommand(lane, client, request);
     return Answer::kAnswered;
   }
   const Command& command = *request.command;
   auto objection = FormalObjection(client, request);
+  if (!objection) objection = AccessObjection(lane, client, request);
   if (!objection) objection = SubscribedObjection(client, command);
   // Keys cannot be locked.
   const bool allowed =
       command.has(commands::kAllowBusy) && command.lock == commands::LockClass::kNone;
-  if (!objection && !allowed) objection = busy_error_;
+  if (!objection && !allowed) objection = busy_error();
   if (objection) return RejectRequest(lane, client, request, *objection);
   if (client.has(kClientMulti) && !command.is(commands::kInsideMulti)) {
     return Queue(lane, client, request);
@@ -127,6 +124,39 @@ std::optional<std::string> Admission::FormalObjection(const Client& client,
   return std::nullopt;
 }
 
+std::optional<std::string> Admission::AccessObjection(const Lane& lane, Client& client,
+                                                      const Request& request) {
+  if (client.acl == nullptr) return std::nullopt;
+  const access::Verdict verdict = client.acl->Check(*request.command, request.args);
+  if (verdict.allowed()) return std::nullopt;
+  client.last_command = request.command;
+  const AccessContext context =
+      client.has(kClientMulti) ? AccessContext::kMulti : AccessContext::kTopLevel;
+  NoteRefused(engine_, client, *request.command, request.args, verdict, context, lane.now_ms);
+  return RefusalError(client, *request.command, request.args, verdict);
+}
+
+bool Admission::StillAllowed(Lane& lane, Client& client, const Command& command,
+                             commands::Args args) {
+  const access::Verdict verdict = CheckAccess(client, command, args);
+  if (verdict.allowed()) return true;
+  const std::string_view reason =
+      verdict.reason == access::Reason::kCommand
+          ? "no permission to execute the command or subcommand"
+      : verdict.reason == access::Reason::kKey
+          ? "no permission to touch the specified keys"
+          : "no permission to access one of the channels used as arguments";
+  protocol::Reply reply(&client.out, client.resp);
+  reply.Error(
+      fmt::format("NOPERM ACLs rules changed between the moment the transaction was accumulated "
+                  "and the EXEC call. This command is no longer allowed for the following reason: "
+                  "{}",
+                  reason));
+  NoteRefused(engine_, client, command, args, verdict, AccessContext::kMulti, lane.now_ms);
+  engine_.observer().Rejected(lane, &command, reply);
+  return false;
+}
+
 std::optional<std::string> Admission::SubscribedObjection(const Client& client,
                                                           const Command& command) const {
   if (client.resp != 2 || !client.subscribed() || command.is(commands::kWhileSubscribed)) {
@@ -141,23 +171,36 @@ std::optional<std::string> Admission::SubscribedObjection(const Client& client,
 bool Admission::BeyondObjection(const Lane& lane, const Client& client,
                                 const Request& request) const {
   const Command& command = *request.command;
-  return command.ArityOk(request.args.size()) && client.authenticated &&
-         !command.has(commands::kProtected) && !client.has(kClientMulti) && !lane.memory.limited &&
-         !refuses_writes() && (client.resp != 2 || !client.subscribed()) && !loading();
+  return command.ArityOk(request.args.size()) && client.authenticated && client.acl == nullptr &&
+         !command.has(commands::kProtected) && !client.has(kClientMulti | kClientReplica) &&
+         !lane.memory.limited && !refuses_writes() && !lacks_replicas() &&
+         (client.resp != 2 || !client.subscribed()) && !loading() && !engine_.role().replica();
 }
 
 std::optional<std::string> Admission::Objection(Lane& lane, Client& client,
                                                 const Request& request) {
   const Command& command = *request.command;
   if (auto formal = FormalObjection(client, request)) return formal;
-  if (lane.memory.limited && Does(client, command, commands::kDenyOom) &&
+  if (auto forbidden = AccessObjection(lane, client, request)) return forbidden;
+  if (lane.memory.limited && Does(client, command, request.args, commands::kDenyOom) &&
       !engine_.memory().HasRoom(lane, request.args)) {
     return std::string(commands::errors::kOom);
   }
   if (refuses_writes() && !client.origin.admitted) {
-    if (auto refusal = Refusal(client, command)) return refusal;
+    if (auto refused = Refusal(client, request)) return refused;
+  }
+  if (lacks_replicas() && !engine_.role().replica() && !client.origin.admitted &&
+      Does(client, command, request.args, commands::kWrite)) {
+    return std::string(commands::errors::kNoReplicas);
+  }
+  if (auto refused = ReplicaRefusal(client, request)) return refused;
+  if (client.has(kClientReplica) &&
+      Does(client, command, request.args,
+           commands::kWrite | commands::kReadonly | commands::kMayReplicate)) {
+    return "ERR Replica can't interact with the keyspace";
   }
   if (auto subscribed = SubscribedObjection(client, command)) return subscribed;
+  if (auto refused = StaleRefusal(client, request)) return refused;
   if (loading() && !client.origin.admitted && !command.has(commands::kLoading)) {
     return std::string(commands::errors::kLoading);
   }
@@ -171,12 +214,71 @@ bool Admission::Permitted(const Client& client, const Command& command) const {
          (allow == config::Allow::kLocal && client.has(kClientLocal));
 }
 
-std::optional<std::string> Admission::Refusal(const Client& client, const Command& command) {
-  if (!Does(client, command, commands::kWrite) && !command.is(commands::kTellsHealth)) {
+bool Admission::MayRemoveExpired(int64_t now_ms) const {
+  return engine_.role().writes_by_itself() && !Paused(true, now_ms);
+}
+
+bool Admission::stale() const {
+  return engine_.role().replica() && !engine_.role().linked() &&
+         !settings_.replica_serve_stale_data;
+}
+
+std::optional<std::string> Admission::ReplicaRefusal(const Client& client,
+                                                     const Request& request) const {
+  if (!engine_.role().replica() || client.origin.admitted || !settings_.replica_read_only ||
+      !Does(client, *request.command, request.args, commands::kWrite)) {
     return std::nullopt;
   }
+  return std::string(commands::errors::kReadOnly);
+}
+
+std::optional<std::string> Admission::StaleRefusal(const Client& client,
+                                                   const Request& request) const {
+  if (!stale() || client.origin.admitted ||
+      !DoesWithout(client, *request.command, request.args, commands::kStale)) {
+    return std::nullopt;
+  }
+  return std::string(commands::errors::kMasterDown);
+}
+
+std::optional<std::string> Admission::Refusal(const Client& client, const Request& request) {
+  if (!Does(client, *request.command, request.args, commands::kWrite) &&
+      !request.command->is(commands::kTellsHealth)) {
+    return std::nullopt;
+  }
+  std::string error = refusal();
+  return error.empty() ? std::nullopt : std::optional(std::move(error));
+}
+
+std::string Admission::refusal() {
   const std::lock_guard lock(refusal_mutex_);
-  return refusal_.empty() ? std::nullopt : std::optional(refusal_);
+  return refusal_;
+}
+
+uint32_t Admission::FlagsOf(const Command& command, commands::Args args) const {
+  return command.is(commands::kRunsScript) && engine_.scripting() != nullptr
+             ? engine_.scripting()->FlagsOf(command, args)
+             : command.spec->flags;
+}
+
+bool Admission::Does(const Client& client, const Command& command, commands::Args args,
+                     uint32_t flags) const {
+  if (!command.is(commands::kRunsQueue)) return (FlagsOf(command, args) & flags) != 0;
+  return std::ranges::any_of(client.queue, [&](const QueuedCommand& queued) {
+    if (!queued.command->is(commands::kRunsScript)) return queued.command->has(flags);
+    const std::vector<std::string_view> words(queued.args.begin(), queued.args.end());
+    return (FlagsOf(*queued.command, words) & flags) != 0;
+  });
+}
+
+bool Admission::DoesWithout(const Client& client, const Command& command, commands::Args args,
+                            uint32_t flag) const {
+  if (!command.is(commands::kRunsQueue)) return (FlagsOf(command, args) & flag) == 0;
+  return std::ranges::any_of(client.queue, [&](const QueuedCommand& queued) {
+    if (!queued.command->is(commands::kRunsScript)) return !queued.command->has(flag);
+    const std::vector<std::string_view> words(queued.args.begin(), queued.args.end());
+    return (FlagsOf(*queued.command, words) & flag) == 0;
+  });
 }
 
 void Admission::Reject(Lane& lane, Client& client, const Command* command, std::string_view error) {
@@ -194,9 +296,10 @@ void Admission::Reject(Lane& lane, Client& client, const Command* command, std::
   engine_.observer().Rejected(lane, command, reply);
 }
 
-void Admission::UnknownCommand(Lane& lane, Client& client, commands::Args args) {
+void Admission::UnknownCommand(Lane& lane, Client& client, const Request& request) {
+  const commands::Args args = request.args;
   std::string text;
-  const Command* container = engine_.table().Find(args[0]);
+  const Command* const container = request.command;
   if (container != nullptr) {
     text = fmt::format("ERR unknown subcommand '{}'. Try {} HELP.",
                        args.size() > 1 ? args[1].substr(0, 128) : "",
@@ -213,11 +316,13 @@ void Admission::UnknownCommand(Lane& lane, Client& client, commands::Args args) 
   lane.stats.commands.Add();
 }
 
-bool Admission::ChangedMeanwhile(Lane& lane, Client& client, const Command& command) {
+bool Admission::ChangedMeanwhile(Lane& lane, Client& client, const Command& command,
+                                 commands::Args args) {
   if (client.has(kClientCloseNow)) return true;
   if (client.origin.admitted) return false;
   if (pause_until() == 0 ||
-      !Paused(Does(client, command, commands::kWrite | commands::kMayReplicate), lane.now_ms)) {
+      !Paused(Does(client, command, args, commands::kWrite | commands::kMayReplicate),
+              lane.now_ms)) {
     return false;
   }
   lane.waits.Add(client, kClientPaused);
@@ -237,8 +342,20 @@ void Admission::RefuseWrites(std::string error) {
 }
 
 void Admission::DeclareBusy(std::string error) {
-  busy_error_ = std::move(error);
+  {
+    const std::lock_guard lock(refusal_mutex_);
+    busy_error_ = std::move(error);
+  }
   engine_.keyspace().gate().DeclareBusy();
+}
+
+void Admission::EndBusy() { engine_.keyspace().gate().EndBusy(); }
+
+bool Admission::busy() const { return engine_.keyspace().gate().busy(); }
+
+std::string Admission::busy_error() {
+  const std::lock_guard lock(refusal_mutex_);
+  return busy_error_;
 }
 
 void Admission::Pause(int64_t until_ms, bool writes_only) {

@@ -29,16 +29,22 @@ class Admission {
   Answer Admit(Lane& lane, Client& client, const Request& request);
   // The same while another thread holds the gate closed and is busy: never kWait.
   Answer AdmitBusy(Lane& lane, Client& client, const Request& request);
+  // The flags of the command's row, or what its script says instead.
+  uint32_t FlagsOf(const commands::Command& command, commands::Args args) const;
   // The command is answered with the error instead of running. command: nullptr when there is none.
   void Reject(Lane& lane, Client& client, const commands::Command* command, std::string_view error);
   // Whether the client was killed or paused while it waited for the gate to close: its command does
   // not run now.
-  bool ChangedMeanwhile(Lane& lane, Client& client, const commands::Command& command);
+  bool ChangedMeanwhile(Lane& lane, Client& client, const commands::Command& command,
+                        commands::Args args);
+  // Whether ACL rules still allow a queued command that EXEC is about to run; else it is answered.
+  bool StillAllowed(Lane& lane, Client& client, const commands::Command& command,
+                    commands::Args args);
   // Whether the command of a client that waits may be tried again because its moment has come.
   bool MayRetry(bool writes, int64_t now_ms) const;
   // Whether keys whose time is over may be removed by those that find them, other than writers:
-  // while writes are paused they stay where they are.
-  bool MayRemoveExpired(int64_t now_ms) const { return !Paused(true, now_ms); }
+  // while writes are paused, and on a replica, they stay where they are.
+  bool MayRemoveExpired(int64_t now_ms) const;
 
   // ---- loading ----
   // While loading only few commands are answered.
@@ -46,14 +52,26 @@ class Admission {
   bool loading() const { return loading_.load(std::memory_order_acquire); }
 
   // ---- refused writes ----
+  // The error that writes are answered with; empty: they are accepted.
+  std::string refusal();
   // Writes are answered with this error from now on; empty: they are accepted.
   void RefuseWrites(std::string error);
   bool refuses_writes() const { return refusing_.load(std::memory_order_relaxed); }
 
+  // ---- replicas ----
+  // There are fewer good replicas than min-replicas-to-write wants: writes are refused.
+  void set_lacks_replicas(bool on) { lacks_replicas_.store(on, std::memory_order_relaxed); }
+  // This replica has lost its master, and does not serve what it has.
+  bool stale() const;
+  bool lacks_replicas() const { return lacks_replicas_.load(std::memory_order_relaxed); }
+
   // ---- a thread that holds the gate closed for long ----
-  // Clients are answered with this error from now on, until it opens the gate. Nothing that those
-  // answers need is changed meanwhile. REQUIRES: the gate is closed by the caller.
+  // Clients that wait for it are answered with this error from now on, until EndBusy. Nothing that
+  // those answers need is changed meanwhile. REQUIRES: inside, or with the gate closed.
   void DeclareBusy(std::string error);
+  void EndBusy();
+  bool busy() const;
+  std::string busy_error();
 
   // ---- CLIENT PAUSE ----
   void Pause(int64_t until_ms, bool writes_only);
@@ -77,7 +95,7 @@ class Admission {
   void LimitOutput(Client& client) const;
 
  private:
-  void UnknownCommand(Lane& lane, Client& client, commands::Args args);
+  void UnknownCommand(Lane& lane, Client& client, const Request& request);
   // DEBUG and MODULE are closed unless the configuration opens them.
   bool Permitted(const Client& client, const commands::Command& command) const;
   // Nothing is the case that Objection looks for: so most commands come in without a text made.
@@ -86,19 +104,32 @@ class Admission {
   std::optional<std::string> Objection(Lane& lane, Client& client, const Request& request);
   // What its row and its client alone say.
   std::optional<std::string> FormalObjection(const Client& client, const Request& request) const;
+  // What ACL rules say; noted in ACL LOG.
+  std::optional<std::string> AccessObjection(const Lane& lane, Client& client,
+                                             const Request& request);
   std::optional<std::string> SubscribedObjection(const Client& client,
                                                  const commands::Command& command) const;
   Answer Queue(Lane& lane, Client& client, const Request& request);
   Answer RejectRequest(Lane& lane, Client& client, const Request& request, std::string_view error);
-  std::optional<std::string> Refusal(const Client& client, const commands::Command& command);
+  std::optional<std::string> Refusal(const Client& client, const Request& request);
+  // Whether the command, or with EXEC one of those it runs, has one of the flags.
+  bool Does(const Client& client, const commands::Command& command, commands::Args args,
+            uint32_t flags) const;
+  // Whether the command, or with EXEC one of those it runs, lacks the flag.
+  bool DoesWithout(const Client& client, const commands::Command& command, commands::Args args,
+                   uint32_t flag) const;
+  // On a replica.
+  std::optional<std::string> ReplicaRefusal(const Client& client, const Request& request) const;
+  std::optional<std::string> StaleRefusal(const Client& client, const Request& request) const;
 
   Engine& engine_;
   const config::Settings& settings_;
   std::atomic<bool> loading_{false};
   std::atomic<bool> refusing_{false};
+  std::atomic<bool> lacks_replicas_{false};
   std::mutex refusal_mutex_;
   std::string refusal_;     // guarded by refusal_mutex_
-  std::string busy_error_;  // written before the gate's holder is busy, read while it is
+  std::string busy_error_;  // guarded by refusal_mutex_
   std::atomic<int64_t> pause_until_{0};
   std::atomic<bool> pause_writes_only_{false};
 };

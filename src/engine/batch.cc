@@ -35,6 +35,7 @@ size_t WrittenBytes(const Request& request, uint32_t k) {
 
 void Runner::Prepare(Lane& lane, std::span<Request> batch) {
   base::ClearAndTrim(&lane.batch.hashes, kKeptHashes);
+  lane.batch.renamed.clear();
   for (Request& request : batch) request.prepared = false;
   // Requests for which there is no memory stay unprepared.
   const auto resolve = [&] {
@@ -47,15 +48,30 @@ void Runner::Prepare(Lane& lane, std::span<Request> batch) {
   Prefetch(lane, batch);
 }
 
+// By the name that this client calls it by. Whatever comes after sees its own name.
+const Command* Runner::FindCommand(Lane& lane, Request& request) {
+  const commands::CommandTable& table = engine_.table();
+  if (!request.client->origin.renames) return table.ResolveOwnName(request.args);
+  const Command* const command = table.Resolve(request.args);
+  if (command == nullptr) return nullptr;
+  const Command& top = command->parent == nullptr ? *command : *command->parent;
+  if (top.renamed) [[unlikely]] {
+    auto& words = lane.batch.renamed.emplace_back(request.args.begin(), request.args.end());
+    words[0] = top.spec->name;
+    request.args = words;
+  }
+  return command;
+}
+
 // Finds the command and hashes its keys, when they stand at fixed places.
 void Runner::Resolve(Lane& lane, Request& request) {
   const std::string_view name = request.args[0];
   if (lane.batch.last_command != nullptr && name == lane.batch.last_name) {
     request.command = lane.batch.last_command;
   } else {
-    request.command = engine_.table().Resolve(request.args);
-    if (request.command != nullptr && request.command->parent == nullptr &&
-        request.command->subcommands.empty()) {
+    request.command = FindCommand(lane, request);
+    if (request.command != nullptr && !request.command->renamed &&
+        request.command->parent == nullptr && request.command->subcommands.empty()) {
       lane.batch.last_command = request.command;
       lane.batch.last_name = name;
     }
@@ -189,11 +205,15 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
     const bool ran = base::IfMemory([&] {
       if (!request.prepared) throw std::bad_alloc();
       if (limits && !engine_.charging().Charge(lane, request)) return;
-      if (RunOne(lane, request)) return;
+      if (RunOne(lane, request)) {
+        if (client.tracking != nullptr) [[unlikely]]
+          Tracking::EndCommand(client, request.command);
+        return;
+      }
       request.outcome = Request::Outcome::kRefused;
       client.rate_paid = limits;
     });
-    if (!ran && client.origin.admitted) throw std::bad_alloc();
+    if (!ran && client.origin.admitted && !client.origin.fails) throw std::bad_alloc();
     if (!ran) RefuseForMemory(lane, request);
     if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
@@ -220,9 +240,11 @@ void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
     if (!pass) continue;  // it is run in the next round
     lane.now_ms = engine_.clock().WallMillis();
     lane.batch.busy = true;
-    request.command = engine_.table().Resolve(request.args);
+    lane.batch.renamed.clear();
+    request.command = nullptr;
     const size_t mark = client.out.Mark();
     const bool ran = base::IfMemory([&] {
+      request.command = FindCommand(lane, request);
       if (engine_.admission().AdmitBusy(lane, client, request) == Admission::Answer::kRun) {
         CallHandler(lane, {.client = &client, .command = request.command, .args = request.args});
       }

@@ -55,6 +55,7 @@ void Charging::LoadBucket(Lane& lane, RateBucket& bucket) {
 
 // REQUIRES: the key's lock.
 void Charging::WriteBucket(Lane& lane, RateBucket& bucket, Invocation* outer) {
+  if (!engine_.role().writes_by_itself()) return;  // it stays in memory only
   RateBucket::Text text;
   if (!bucket.TakeChange(lane.now_ms, &text)) return;
   const std::string_view value(text.bytes, text.size);
@@ -76,7 +77,7 @@ void Charging::WriteDue(Lane& lane) {
 
 void Charging::WriteBuckets(Lane& lane) {
   lane.upkeep.rate_written_ms = lane.now_ms;
-  if (lane.upkeep.rate_dirty.empty()) return;
+  if (lane.upkeep.rate_dirty.empty() || !engine_.role().writes_by_itself()) return;
   for (const std::shared_ptr<RateBucket>& bucket : lane.upkeep.rate_dirty) {
     const StripeGuard guard(lane.locks, Keyspace::StripeOf(engine_.keyspace().Hash(bucket->key())));
     WriteBucket(lane, *bucket, nullptr);
@@ -152,6 +153,8 @@ void Charging::ReloadAll(Lane& lane, const Client& client) {
 }
 
 bool Charging::Call(Lane& lane, const Work& work) {
+  // What the master's buckets hold is not this server's limit.
+  if (!engine_.role().writes_by_itself()) return engine_.runner().CallHandler(lane, work);
   const Command& command = *work.command;
   const bool writes = command.has(commands::kWrite);
   const bool whole = writes && lane.exclusive() && command.lock == commands::LockClass::kAll;

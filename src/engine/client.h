@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -12,8 +13,14 @@
 #include "commands/registry.h"
 #include "commands/session.h"
 #include "engine/origin.h"
+#include "engine/output_feed.h"
+#include "engine/tracking_state.h"
 #include "keyspace/keyspace.h"
 #include "protocol/out_buffer.h"
+
+namespace sava::access {
+struct User;
+}
 
 namespace sava::engine {
 
@@ -38,6 +45,9 @@ enum ClientFlag : uint32_t {
   kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
   kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
+  kClientReplica = 1U << 17,      // is sent the data set and what changes in it
+  kClientMaster = 1U << 18,       // this server's master
+  kClientInScript = 1U << 19,     // the command that runs was called by its script
 };
 
 struct QueuedCommand {
@@ -61,7 +71,12 @@ struct Client : commands::Session {
   int db = 0;
   uint32_t flags = 0;
   Origin origin = kFromClient;
+  // Whose rules limit it; nullptr: it may do everything. Follows from `user`; of a client of
+  // another thread it is changed with the gate closed, together with the rules.
+  const access::User* acl = nullptr;
   protocol::OutBuffer out;
+  std::shared_ptr<OutputFeed> feed;  // follows `out`; none: there is no more than that
+  std::unique_ptr<Announcement> announced;
   std::string pushed;  // while its replies are silenced: what the running command pushed to it
   // What its output tells of has tickets below these: what it has changed, or others have told it;
   // what it has read. They never sink: output leaves in order.
@@ -79,10 +94,12 @@ struct Client : commands::Session {
   std::set<std::string, std::less<>> patterns;
   std::set<std::string, std::less<>> shard_channels;
 
+  std::unique_ptr<TrackingState> tracking;  // none: it does not track keys
+
   // Blocking: the engine resumes it at the deadline (0: never by time).
   int64_t block_deadline_ms = 0;
   // What the client is answered when the deadline passes.
-  void (*on_timeout)(Client&) = nullptr;
+  std::function<void(Client&)> on_timeout;
   uint64_t block_token = 0;        // counts how often it was blocked to get an answer by mail
   std::shared_ptr<Waiter> waiter;  // while it waits for keys
   int64_t alarm_ms = INT64_MAX;    // where it stands in its lane's alarms
@@ -104,6 +121,9 @@ struct Client : commands::Session {
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
   size_t counted_bytes = 0;  // of its buffers, as its lane counts them
+  size_t charged_bytes = 0;  // of all it takes, as its lane counts them for maxmemory-clients
+  size_t names_bytes = 0;    // of its subscriptions, watches and prefixes,
+  size_t names_counted = 0;  // when there were this many of them
   uint64_t net_input = 0;
   uint64_t net_output = 0;
   uint64_t commands = 0;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/text.h"
+
 namespace sava::engine {
 
 namespace {
@@ -48,6 +50,12 @@ bool ClientExecutor::Run(commands::Args args, int resp, std::string_view* reply)
 bool ClientExecutor::Look(commands::Args args, int resp, std::string_view* reply) {
   client_->rate_paid = engine_.limiter().enabled();
   return Run(args, resp, reply);
+}
+
+std::string ClientExecutor::MasterAddress() {
+  if (!engine_.role().replica()) return {};
+  const config::Settings& settings = engine_.settings();
+  return settings.master_host + ":" + base::IntText(settings.master_port);
 }
 
 // The emptier of the client's buckets.

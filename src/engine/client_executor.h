@@ -20,6 +20,7 @@ class ClientExecutor final : public commands::Executor {
   }
   bool Run(commands::Args args, int resp, std::string_view* reply) override;
   bool Look(commands::Args args, int resp, std::string_view* reply) override;
+  std::string MasterAddress() override;
   bool RefusedBy(int64_t* limit, int64_t* period_ms) override;
 
  private:

@@ -11,12 +11,20 @@ namespace {
 // Output up to this size counts as the fixed buffer of a connection (obl), more as its list (omem).
 constexpr size_t kFixedOutput = 16 * 1024;
 
+// A name in a set, besides its bytes: its node, and its place in what maps names to clients.
+constexpr size_t kNameBytes = 64 + sizeof(std::string);
+
 std::string FlagLetters(const Client& client) {
   const std::pair<char, bool> letters[] = {
+      {'M', client.has(engine::kClientMaster)},
       {'O', client.has(engine::kClientMonitor)},
+      {'S', client.has(engine::kClientReplica)},
       {'P', client.subscribed()},
       {'x', client.has(engine::kClientMulti)},
       {'b', client.blocked() || client.has(engine::kClientPaused)},
+      {'t', client.tracking != nullptr},
+      {'R', client.tracking != nullptr && client.tracking->broken},
+      {'B', client.tracking != nullptr && client.tracking->broadcast},
       {'d', client.watcher.dirty.load(std::memory_order_relaxed)},
       {'c', client.has(engine::kClientCloseAfterReply)},
       {'A', client.has(engine::kClientCloseNow)},
@@ -38,6 +46,8 @@ int64_t Seconds(int64_t since_ms, int64_t now_ms) {
 }  // namespace
 
 ClientType TypeOf(const Client& client) {
+  if (client.has(kClientMaster)) return ClientType::kMaster;
+  if (client.has(kClientReplica)) return ClientType::kReplica;
   return client.subscribed() ? ClientType::kPubsub : ClientType::kNormal;
 }
 
@@ -50,20 +60,27 @@ std::optional<ClientType> ClientTypeByName(std::string_view name) {
   return std::nullopt;
 }
 
+void CountName(Client& client, std::string_view name) {
+  ++client.names_counted;
+  client.names_bytes += name.size();
+}
+
+void UncountName(Client& client, std::string_view name) {
+  --client.names_counted;
+  client.names_bytes -= name.size();
+}
+
 size_t ClientMemory(const Client& client) {
-  size_t bytes = sizeof(Client) + client.query_capacity + client.argument_bytes +
-                 client.queue_bytes + client.out.memory();
-  for (const auto* names : {&client.channels, &client.patterns, &client.shard_channels}) {
-    for (const std::string& name : *names) bytes += sizeof(std::string) + name.size();
-  }
-  for (const engine::WatchedKey& key : client.watched) bytes += sizeof key + key.key.size();
-  return bytes;
+  return sizeof(Client) + client.query_capacity + client.argument_bytes + client.queue_bytes +
+         client.queue.capacity() * sizeof(QueuedCommand) + client.names_bytes +
+         client.names_counted * kNameBytes + client.out.memory();
 }
 
 std::string ClientLine(const Client& client, int64_t now_ms) {
   const size_t held = client.out.memory();
   const size_t pending = client.out.pending();
   const bool fixed = held <= kFixedOutput;
+  const size_t fed = client.feed == nullptr ? 0 : client.feed->pending();
   const size_t query_free =
       client.query_capacity > client.query_bytes ? client.query_capacity - client.query_bytes : 0;
   std::string line;
@@ -80,23 +97,26 @@ std::string ClientLine(const Client& client, int64_t now_ms) {
   add(" qbuf={} qbuf-free={} argv-mem={} multi-mem={}", client.query_bytes, query_free,
       client.argument_bytes, client.queue_bytes);
   add(" rbs={} rbp={} obl={} oll={} omem={} tot-mem={}", fixed ? held : 0, fixed ? held : 0,
-      fixed ? pending : 0, fixed ? 0 : 1, fixed ? 0 : held, ClientMemory(client));
-  add(" events={} cmd={} user={} redir=-1 resp={}", pending > 0 ? "rw" : "r",
+      fixed ? pending : 0, (fixed ? 0 : 1) + (fed > 0 ? 1 : 0), (fixed ? 0 : held) + fed,
+      ClientMemory(client) + fed);
+  add(" events={} cmd={} user={} redir={} resp={}", pending > 0 ? "rw" : "r",
       client.last_command != nullptr ? std::string_view(client.last_command->full_name) : "NULL",
-      client.user, client.resp);
+      client.user,
+      client.tracking == nullptr ? -1 : static_cast<int64_t>(client.tracking->redirect),
+      client.resp);
   add(" lib-name={} lib-ver={}", client.lib_name, client.lib_ver);
   return line;
 }
 
 void ForEachClient(engine::Engine& engine, const std::function<void(Client&)>& visit) {
-  for (auto& lane : engine.lanes()) {
-    for (auto& [id, client] : lane->clients) visit(*client);
-  }
+  engine.ForEachLane([&](Lane& lane) {
+    for (auto& [id, client] : lane.clients) visit(*client);
+  });
 }
 
 void CloseClient(engine::Engine& engine, Client& client) {
   client.set(engine::kClientCloseNow);
-  engine.lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
+  engine.LaneOf(client).mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
 }
 
 bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {

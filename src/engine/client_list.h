@@ -29,6 +29,10 @@ void CloseClient(engine::Engine& engine, Client& client);
 
 // Memory held for the connection.
 size_t ClientMemory(const Client& client);
+// A channel, pattern, watched key or prefix came to the client's, or left them. REQUIRES: on the
+// client's thread.
+void CountName(Client& client, std::string_view name);
+void UncountName(Client& client, std::string_view name);
 
 // Every condition that is set must hold.
 struct ClientFilter {

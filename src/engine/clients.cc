@@ -4,16 +4,17 @@
 
 namespace sava::engine {
 
-Client& BlockForReply(commands::Context& ctx, int64_t until, void (*on_timeout)(Client&)) {
+Client& BlockForReply(commands::Context& ctx, int64_t until,
+                      std::function<void(Client&)> on_timeout) {
   EngineContext& ec = EngineContext::Of(ctx);
   Client& client = ec.client();
-  ec.lane().waits.AwaitAnswer(client, until, on_timeout);
+  ec.lane().waits.AwaitAnswer(client, until, std::move(on_timeout));
   return client;
 }
 
 void ResetStats(Engine& engine) {
-  for (auto& lane : engine.lanes()) {
-    LaneStats& stats = lane->stats;
+  engine.ForEachLane([](Lane& lane) {
+    LaneStats& stats = lane.stats;
     for (Counter* counter : {&stats.commands,
                              &stats.connections,
                              &stats.rejected_connections,
@@ -22,6 +23,7 @@ void ResetStats(Engine& engine) {
                              &stats.expired,
                              &stats.expired_parts,
                              &stats.evicted,
+                             &stats.evicted_clients,
                              &stats.net_input,
                              &stats.net_output,
                              &stats.reads,
@@ -51,7 +53,7 @@ void ResetStats(Engine& engine) {
       command.failed.Reset();
       if (Histogram* histogram = command.histogram.load()) histogram->Reset();
     }
-  }
+  });
   engine.observer().errors().Reset();
   engine.background().ResetDone();
 }

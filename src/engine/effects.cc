@@ -34,6 +34,13 @@ void EffectGroup::CommitAll(Engine& engine, Lane& lane, Client* client) {
     Post(engine, lane, client);
 }
 
+void EffectGroup::DropLines(size_t since) {
+  const auto first = notices_.begin() + static_cast<std::ptrdiff_t>(std::min(since, notices()));
+  notices_.erase(std::remove_if(first, notices_.end(),
+                                [](const Notice& notice) { return notice.line != nullptr; }),
+                 notices_.end());
+}
+
 void EffectGroup::Drop(journal::Journal& journal, size_t lane) {
   journal.Discard(lane);
   count_ = 0;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "commands/spec.h"
@@ -27,8 +28,9 @@ class EffectGroup {
  public:
   // An effect in database `db`, in the words of a command. The journal encodes it into the buffer
   // of the lane. REQUIRES: the journal is enabled; no other group of the lane has effects.
-  void Add(journal::Journal& journal, size_t lane, commands::Args words, int db) {
-    journal.Add(lane, words, static_cast<uint32_t>(db));
+  void Add(journal::Journal& journal, size_t lane, commands::Args words, int db,
+           journal::Destinations to = journal::kToAll) {
+    journal.Add(lane, words, static_cast<uint32_t>(db), to);
     ++count_;
   }
   // What was done is what a client wanted, not only what time has brought about.
@@ -43,6 +45,13 @@ class EffectGroup {
   void TellMonitors(std::shared_ptr<const Message> line) {
     notices_.push_back({{}, {}, false, std::move(line), {}});
   }
+
+  // Takes back the lines for monitors that were added since; nothing else that was told.
+  size_t notices() const { return notices_.size(); }
+  void DropLines(size_t since);
+  // What counts as a unit of its own comes first: until Return, what is added is another group's.
+  EffectGroup SetAside() { return std::exchange(*this, EffectGroup()); }
+  void Return(EffectGroup&& group) { *this = std::move(group); }
 
   bool empty() const { return count_ == 0 && notices_.empty(); }
   // Appends the record to the journal, then posts the notices; the group is empty afterwards.

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include "base/rng.h"
+#include "engine/access_check.h"
 #include "engine/aging.h"
 
 namespace sava::engine {
@@ -21,11 +22,13 @@ Engine::Engine(const Options& options, config::Settings* settings,
     : settings_(settings),
       table_(table),
       clock_(options.clock),
-      keyspace_(options.lanes + 1 + kHelperLanes, static_cast<int>(settings->databases),
+      keyspace_(options.lanes + 2 + kHelperLanes, static_cast<int>(settings->databases),
                 options.hash_seed != 0 ? options.hash_seed : base::SecureRandom64()),
       snapshot_(&keyspace_, options.lanes),
-      journal_(options.lanes + 1),
-      limiter_(table) {
+      journal_(options.lanes + 2),
+      limiter_(table),
+      users_(table, settings) {
+  users_.AddListener([this](uint64_t session) { FollowUsers(*this, session); });
   std::vector<Mailbox*> mailboxes;
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
@@ -33,6 +36,7 @@ Engine::Engine(const Options& options, config::Settings* settings,
     keyspace_.gate().set_wake(i, [mailbox = mailboxes.back()] { mailbox->Wake(); });
   }
   house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
+  apply_lane_ = std::make_unique<Lane>(this, options.lanes + 1, table->by_id().size());
   pubsub_ = std::make_unique<PubSub>(std::move(mailboxes));
   keyspace_.MakeTables(0, clock_->WallMillis());
 }
@@ -40,6 +44,7 @@ Engine::Engine(const Options& options, config::Settings* settings,
 Engine::~Engine() {
   for (auto& lane : lanes_) memory_.FreeGarbage(*lane);
   memory_.FreeGarbage(*house_lane_);
+  memory_.FreeGarbage(*apply_lane_);
   background_.Drain();
 }
 
@@ -76,6 +81,8 @@ void Engine::BeginBatch(Lane& lane) {
 
 void Engine::EndBatch(Lane& lane) {
   waiting_.RunRetries(lane);
+  if (!lane.stale.empty()) [[unlikely]]
+    tracking_.Post(lane);
   lane.locks.EndBatch();
   memory_.FreeGarbage(lane);
 }
@@ -108,6 +115,7 @@ void Engine::RemoveClient(Lane& lane, Client& client) {
   transactions_.Unwatch(lane, client);
   waiting_.Forget(lane, client);
   pubsub_->UnsubscribeAll(client);
+  tracking_.Disable(client);
   if (client.has(kClientMonitor)) observer_.monitors().fetch_sub(1, std::memory_order_relaxed);
   lane.clients.erase(client.id);
   std::erase(lane.to_flush, &client);
@@ -118,6 +126,7 @@ void Engine::RemoveClient(Lane& lane, Client& client) {
 void Engine::ResetClient(Lane& lane, Client& client) {
   transactions_.Discard(lane, client);
   pubsub_->UnsubscribeAll(client);
+  tracking_.Disable(client);
   if (client.has(kClientMonitor)) observer_.monitors().fetch_sub(1, std::memory_order_relaxed);
   client.set(kClientMonitor | kClientReplyOff | kClientReplySkip | kClientReplySkipNext |
                  kClientNoTouch | kClientNoEvict,

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "access/acl_log.h"
+#include "access/users.h"
 #include "base/clock.h"
 #include "commands/parts.h"
 #include "commands/registry.h"
@@ -30,7 +32,10 @@
 #include "engine/memory.h"
 #include "engine/observer.h"
 #include "engine/pubsub.h"
+#include "engine/role.h"
 #include "engine/runner.h"
+#include "engine/scripting.h"
+#include "engine/tracking.h"
 #include "engine/transactions.h"
 #include "engine/upkeep.h"
 #include "engine/waiting.h"
@@ -70,6 +75,8 @@ struct Switches {
   std::atomic<bool> skip_checksums{false};
   // PAUSE-CRON: what loops do now and then is left undone.
   std::atomic<bool> cron_paused{false};
+  // SET-DISABLE-DENY-SCRIPTS: scripts may call what they may not otherwise.
+  std::atomic<bool> any_in_scripts{false};
   // REPLYBUFFER RESIZING 0: empty output buffers keep their memory.
   std::atomic<bool> keeps_output{false};
 };
@@ -142,15 +149,27 @@ class Engine {
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
   // The lane of the thread that saves and loads. It has no clients of the network.
   Lane& house_lane() { return *house_lane_; }
+  // The lane of the thread that applies what this server's master sends.
+  Lane& apply_lane() { return *apply_lane_; }
+  // That of a client: of an event loop, or the applying one.
+  Lane& LaneOf(const Client& client) {
+    return client.lane < lanes_.size() ? *lanes_[client.lane] : *apply_lane_;
+  }
+  // The lanes on which clients' commands run.
+  template <typename Visit>
+  void ForEachLane(const Visit& visit) const {
+    for (const auto& lane : lanes_) visit(*lane);
+    visit(*apply_lane_);
+  }
   // The gate's lanes of threads that help it load: kHelperLanes from this one on.
   static constexpr size_t kHelperLanes = 8;
-  size_t first_helper_lane() const { return lanes_.size() + 1; }
+  size_t first_helper_lane() const { return lanes_.size() + 2; }
   // Number of changes since start.
   uint64_t Dirty() const { return Total(&LaneStats::dirty); }
   template <typename Field>
   uint64_t Total(Field LaneStats::*field) const {
     uint64_t total = 0;
-    for (const auto& lane : lanes_) total += (lane->stats.*field).get();
+    ForEachLane([&](const Lane& lane) { total += (lane.stats.*field).get(); });
     return total;
   }
 
@@ -163,12 +182,18 @@ class Engine {
   Memory& memory() { return memory_; }
   Changes& changes() { return changes_; }
   Observer& observer() { return observer_; }
+  Tracking& tracking() { return tracking_; }
   Switches& switches() { return switches_; }
+  Role& role() { return role_; }
+  const Role& role() const { return role_; }
   keyspace::Keyspace& keyspace() { return keyspace_; }
   snapshot::Snapshot& snapshot() { return snapshot_; }
   journal::Journal& journal() { return journal_; }
   PubSub& pubsub() { return *pubsub_; }
   Limiter& limiter() { return limiter_; }
+  access::Users& users() { return users_; }
+  const access::Users& users() const { return users_; }
+  access::AclLog& acl_log() { return acl_log_; }
   Background& background() { return background_; }
   FunctionLibraries& libraries() { return libraries_; }
   config::Settings& settings() { return *settings_; }
@@ -176,6 +201,9 @@ class Engine {
   const base::Clock& clock() const { return *clock_; }
   Host* host() const { return host_; }
   void set_host(Host* host) { host_ = host; }
+  // Who runs scripts; nullptr: nobody.
+  Scripting* scripting() const { return scripting_; }
+  void set_scripting(Scripting* scripting) { scripting_ = scripting; }
 
  private:
   void Deliver(Lane& lane, Client& client, const Mail& mail);
@@ -186,14 +214,19 @@ class Engine {
   keyspace::Keyspace keyspace_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<Lane> house_lane_;
+  std::unique_ptr<Lane> apply_lane_;
   snapshot::Snapshot snapshot_;
   std::unique_ptr<PubSub> pubsub_;
   journal::Journal journal_;
   Limiter limiter_;
+  access::Users users_;
+  access::AclLog acl_log_;
   Background background_{"sava-free"};
   FunctionLibraries libraries_;
   Host* host_ = nullptr;
+  Scripting* scripting_ = nullptr;
   Switches switches_;
+  Role role_;
   Admission admission_{this};
   Transactions transactions_{this};
   Waiting waiting_{this};
@@ -201,6 +234,7 @@ class Engine {
   Memory memory_{this};
   Changes changes_{this};
   Observer observer_{this};
+  Tracking tracking_{this};
   StripeUpkeep upkeep_{this};
   Runner runner_{this};
   std::atomic<uint64_t> next_client_id_{1};

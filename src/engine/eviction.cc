@@ -45,30 +45,39 @@ uint64_t Score(const Entry& entry, const config::Settings& settings, int64_t now
   return LruIdleSeconds(entry.age(), lru_clock);
 }
 
-// A random stripe and database with something to evict, weighted by size; false when none.
+// How many keys could be evicted there: of a table, or of a stripe's totals.
+size_t Candidates(const Table& table, bool volatile_only) {
+  return volatile_only ? table.expiring() : table.size();
+}
+size_t Candidates(const keyspace::Totals& totals, bool volatile_only) {
+  return (volatile_only ? totals.expiring : totals.keys).load(std::memory_order_relaxed);
+}
+
+// A random table with something to evict, weighted by size; false when there is none anywhere. The
+// keys counted may be gone when they are looked for: then db is -1.
 bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, size_t* stripe) {
   size_t total = 0;
-  for (int i = 0; i < keyspace.databases(); ++i) {
-    total += volatile_only ? keyspace.Expiring(i) : keyspace.Size(i);
+  for (size_t s = 0; s < Keyspace::kStripes; ++s) {
+    total += Candidates(keyspace.stripe(s).totals, volatile_only);
   }
+  *db = -1;
   if (total == 0) return false;
-  uint64_t pick = rng.Below(total);
-  bool any = false;  // keys may go between the two walks: then the last table with some will do
-  for (int i = 0; i < keyspace.databases(); ++i) {
-    for (size_t s = 0; s < Keyspace::kStripes; ++s) {
-      const Table* table = keyspace.table(i, s);
-      if (table == nullptr) continue;
-      const size_t size = volatile_only ? table->expiring() : table->size();
-      if (size > 0) {
-        any = true;
-        *db = i;
-        *stripe = s;
-      }
-      if (pick < size) return true;
-      pick -= size;
-    }
+  size_t pick = rng.Below(total);
+  *stripe = 0;
+  for (; *stripe + 1 < Keyspace::kStripes; ++*stripe) {
+    const size_t here = Candidates(keyspace.stripe(*stripe).totals, volatile_only);
+    if (pick < here) break;
+    pick -= here;
   }
-  return any;
+  for (int i = 0; i < keyspace.databases(); ++i) {
+    const Table* table = keyspace.table(i, *stripe);
+    const size_t here = table == nullptr ? 0 : Candidates(*table, volatile_only);
+    if (here == 0) continue;
+    *db = i;
+    if (pick < here) break;
+    pick -= here;
+  }
+  return true;
 }
 
 }  // namespace
@@ -145,6 +154,7 @@ Memory::Evicted Memory::EvictOne(Lane& lane) {
     if (!PickTable(engine_.keyspace(), lane.rng, volatile_only, &db, &stripe)) {
       return Evicted::kNothingLeft;
     }
+    if (db < 0) continue;
     {
       const StripeGuard guard(lane.locks, stripe, StripeGuard::How::kTry);
       if (!guard.locked()) continue;

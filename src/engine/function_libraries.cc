@@ -13,6 +13,7 @@ namespace {
 
 // What a library begins with in a payload of FUNCTION DUMP, as in an RDB file.
 constexpr uint8_t kFunctionRecord = 245;
+constexpr uint8_t kFunctionRecordBefore7 = 246;
 
 constexpr std::string_view kNamePrefix = "name=";
 
@@ -43,6 +44,22 @@ void FunctionLibraries::AddLocked(std::string_view code) {
     return name.empty() ? one.code == code : one.name == name;
   });
   libraries_.push_back({std::move(name), std::string(code)});
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+void FunctionLibraries::Put(std::span<const std::string> codes, bool flush) {
+  std::lock_guard lock(mutex_);
+  if (flush) libraries_.clear();
+  for (const std::string& code : codes) AddLocked(code);
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
+bool FunctionLibraries::Delete(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  const size_t gone =
+      std::erase_if(libraries_, [&](const Library& one) { return one.name == name; });
+  generation_.fetch_add(1, std::memory_order_release);
+  return gone > 0;
 }
 
 void FunctionLibraries::Add(std::string_view code) {
@@ -53,6 +70,7 @@ void FunctionLibraries::Add(std::string_view code) {
 void FunctionLibraries::Clear() {
   std::lock_guard lock(mutex_);
   libraries_.clear();
+  generation_.fetch_add(1, std::memory_order_release);
 }
 
 base::Status FunctionLibraries::Load(std::span<const std::string_view> words) {
@@ -75,27 +93,49 @@ base::Status FunctionLibraries::Restore(std::span<const std::string_view> words)
   if (words.size() < 3 || words.size() > 4 || (!flush && !replace && !Is(policy, "append"))) {
     return base::Error{"ERR Wrong restore policy given"};
   }
+  const auto codes = Unpack(words[2]);
+  if (!codes) return base::Error{"ERR " + codes.error()};
+  std::lock_guard lock(mutex_);
+  for (const std::string& code : codes.value()) {
+    if (flush || replace || !HasLocked(NameOf(code))) continue;
+    return base::Error{fmt::format("ERR Library {} already exists", NameOf(code))};
+  }
+  if (flush) libraries_.clear();
+  for (const std::string& code : codes.value()) AddLocked(code);
+  generation_.fetch_add(1, std::memory_order_release);
+  return {};
+}
+
+base::Result<std::vector<std::string>> FunctionLibraries::Unpack(std::string_view payload) {
   std::string_view body;
-  if (!types::OpenDump(words[2], &body)) {
-    return base::Error{"ERR DUMP payload version or checksum are wrong"};
+  if (!types::OpenDump(payload, &body)) {
+    return base::Error{"DUMP payload version or checksum are wrong"};
   }
   std::vector<std::string> codes;
   types::Reader in(body);
   std::string scratch;
   while (in.remaining() > 0) {
-    const bool function = in.Byte() == kFunctionRecord;
+    const uint8_t record = in.Byte();
+    if (record == kFunctionRecordBefore7)
+      return base::Error{"Pre-GA function format not supported"};
+    if (record != kFunctionRecord) return base::Error{"given type is not a function"};
     const std::string_view code = in.StringView(&scratch);
-    if (!function || !in.ok()) return base::Error{"ERR given type is not a function"};
+    if (!in.ok()) return base::Error{"failed loading the given functions payload"};
     codes.emplace_back(code);
   }
-  std::lock_guard lock(mutex_);
-  for (const std::string& code : codes) {
-    if (flush || replace || !HasLocked(NameOf(code))) continue;
-    return base::Error{fmt::format("ERR Library {} already exists", NameOf(code))};
+  return codes;
+}
+
+std::string FunctionLibraries::Pack() const {
+  std::string payload;
+  types::Writer out(&payload);
+  for (const std::string& code : sources()) {
+    out.Byte(kFunctionRecord);
+    out.String(code);
   }
-  if (flush) libraries_.clear();
-  for (const std::string& code : codes) AddLocked(code);
-  return {};
+  out.Flush();
+  types::SealDump(&payload);
+  return payload;
 }
 
 base::Status FunctionLibraries::Replay(std::span<const std::string_view> words) {
@@ -110,12 +150,23 @@ base::Status FunctionLibraries::Replay(std::span<const std::string_view> words) 
   std::lock_guard lock(mutex_);
   const size_t gone =
       std::erase_if(libraries_, [&](const Library& one) { return one.name == words[2]; });
+  generation_.fetch_add(1, std::memory_order_release);
   if (gone == 0) return base::Error{"ERR Library not found"};
   return {};
 }
 
 void FunctionLibraries::Save(snapshot::CutWriter& out) const {
-  for (const std::string& code : sources()) out.Function(code);
+  std::vector<std::string> codes;
+  {
+    std::lock_guard lock(mutex_);
+    codes = cut_ ? *cut_ : SourcesLocked();
+  }
+  for (const std::string& code : codes) out.Function(code);
+}
+
+void FunctionLibraries::AtCut() {
+  std::lock_guard lock(mutex_);
+  cut_ = SourcesLocked();
 }
 
 bool FunctionLibraries::LoadFunction(std::string_view code) {
@@ -126,13 +177,16 @@ bool FunctionLibraries::LoadFunction(std::string_view code) {
 std::string FunctionLibraries::Loaded() const {
   const size_t number = count();
   if (number == 0) return {};
-  return fmt::format(
-      "Function libraries: {} kept as they came and saved again. FCALL is not available yet.",
-      number);
+  return fmt::format("Function libraries: {} loaded. Each is compiled when it is first needed.",
+                     number);
 }
 
 std::vector<std::string> FunctionLibraries::sources() const {
   std::lock_guard lock(mutex_);
+  return SourcesLocked();
+}
+
+std::vector<std::string> FunctionLibraries::SourcesLocked() const {
   std::vector<std::string> codes;
   for (const Library& one : libraries_) codes.push_back(one.code);
   return codes;

@@ -1,12 +1,15 @@
-// FunctionLibraries: the function libraries that came with a data set. FCALL is not available, so
-// nothing is run or compiled: the source of each is kept as it came and goes into every snapshot
-// and every base of the log, for a server that has functions.
+// FunctionLibraries: the sources of the function libraries that belong to the data set. They go
+// into every snapshot and every base of the log. Nothing is compiled here: the room `script` does
+// that, and looks whether they have changed.
 //
 // Thread safety: any thread. The lock is a leaf.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +32,17 @@ class FunctionLibraries final : public snapshot::RdbAux {
   base::Status Replay(std::span<const std::string_view> words) override;
   std::string_view command() const override { return "function"; }
 
+  // Instead of all there are, or of those of the same names.
+  void Put(std::span<const std::string> codes, bool flush);
+  // False: there is none of this name.
+  bool Delete(std::string_view name);
+  // The libraries in a payload of FUNCTION DUMP.
+  static base::Result<std::vector<std::string>> Unpack(std::string_view payload);
+  std::string Pack() const;
+  // Grows with each change.
+  uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+  void AtCut() override;
   void Save(snapshot::CutWriter& out) const override;
   bool LoadFunction(std::string_view code) override;
   std::string Loaded() const override;
@@ -49,9 +63,12 @@ class FunctionLibraries final : public snapshot::RdbAux {
   // REQUIRES: mutex_.
   void AddLocked(std::string_view code);
   bool HasLocked(std::string_view name) const;
+  std::vector<std::string> SourcesLocked() const;
 
   mutable std::mutex mutex_;
-  std::vector<Library> libraries_;  // guarded by mutex_
+  std::vector<Library> libraries_;               // guarded by mutex_
+  std::optional<std::vector<std::string>> cut_;  // guarded by mutex_; sources as of the cut
+  std::atomic<uint64_t> generation_{0};
 };
 
 }  // namespace sava::engine

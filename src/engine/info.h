@@ -43,6 +43,18 @@ struct InfoWriter {
   }
 };
 
+// What others than its own section tell of replication.
+struct ReplicationFigures {
+  uint64_t full_syncs = 0;
+  uint64_t partial_syncs = 0;
+  uint64_t partial_refused = 0;
+  uint64_t input_bytes = 0;
+  uint64_t output_bytes = 0;
+  int64_t backlog_bytes = 0;   // memory of the backlog, as far as repl-backlog-size goes
+  int64_t buffer_bytes = 0;    // of all that is kept of the stream
+  int64_t transfer_bytes = 0;  // of copies of the data set on their way
+};
+
 struct InfoSection {
   std::string_view name;
   std::string_view title;

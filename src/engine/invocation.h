@@ -51,6 +51,7 @@ struct Work {
   Waiter* waiter = nullptr;     // whose command is tried again
   // With a waiter: because of this key, the only one that is locked. None: all its keys are locked.
   std::optional<std::string_view> ready_key = {};
+  journal::Destinations to = journal::kToAll;  // of its effects, when they are logged
 };
 
 class Invocation {
@@ -105,7 +106,7 @@ class Invocation {
   // For the journal, if it wants to know.
   void Propagate(commands::Args words, int db) {
     if (engine_.journal().enabled() && origin_.logged)
-      effects_.Add(engine_.journal(), lane_.index, words, db);
+      effects_.Add(engine_.journal(), lane_.index, words, db, work_.to);
   }
   void Notify(int db, commands::NotifyClass cls, std::string_view event, std::string_view key);
   // The end: the outermost commits what was done. REQUIRES: locks still held.

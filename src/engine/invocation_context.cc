@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "engine/access_check.h"
 #include "engine/aging.h"
 #include "engine/client_list.h"
 
@@ -59,8 +60,15 @@ const commands::Parts& InvocationContext::parts() const {
   return engine_.host() == nullptr ? Context::parts() : engine_.host()->parts();
 }
 
+void InvocationContext::UserChanged() { UseRulesOfUser(engine_, client()); }
+
+bool InvocationContext::MayReadEveryKey() {
+  const access::User* const rules = client().acl;
+  return rules == nullptr || rules->ReadsEveryKey(*invocation_.work().command, args_);
+}
+
 std::string InvocationContext::DescribeSession() {
-  client().last_command = command_table().Resolve(args_);
+  client().last_command = command_table().ResolveOwnName(args_);
   return ClientLine(client(), now_ms_);
 }
 

@@ -56,7 +56,11 @@ class InvocationContext : public commands::Context {
   bool has_session() const override { return invocation_.work().client != nullptr; }
   bool is_local() const override { return invocation_.client().has(kClientLocal); }
   bool in_transaction() const override { return invocation_.client().has(kClientInExec); }
-  void UserChanged() override { client().rate_generation = 0; }
+  void UserChanged() override;
+  bool MayReadEveryKey() override;
+  bool in_script() const override {
+    return has_session() && invocation_.client().has(kClientInScript);
+  }
   std::string DescribeSession() override;
   void Redact(size_t index) override { invocation_.Redact(index); }
 

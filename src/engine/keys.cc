@@ -191,6 +191,8 @@ void Keys::NoteChange(int db, size_t stripe, std::string_view key) {
   if (!watches.empty()) watches.Touch(db, key);
   if (engine_.waiting().any() && invocation_.origin().wakes) [[unlikely]]
     engine_.waiting().MarkReady(lane_, db, stripe, key, false);
+  if (engine_.tracking().any()) [[unlikely]]
+    engine_.tracking().NoteChange(lane_, stripe, key, invocation_.work().client);
 }
 
 void Keys::NoteGone(int db, size_t stripe, std::string_view key, bool expired) {
@@ -198,6 +200,8 @@ void Keys::NoteGone(int db, size_t stripe, std::string_view key, bool expired) {
   if (!watches.empty()) watches.Touch(db, key, expired);
   if (engine_.waiting().any() && invocation_.origin().wakes) [[unlikely]]
     engine_.waiting().MarkReady(lane_, db, stripe, key, true);
+  if (engine_.tracking().any()) [[unlikely]]
+    engine_.tracking().NoteChange(lane_, stripe, key, invocation_.work().client);
 }
 
 // ---- changing ----

@@ -9,6 +9,9 @@ using keyspace::Table;
 
 void Keys::Expire(int db, Table& table, Entry* entry, uint64_t hash) {
   const std::string key(entry->key());
+  // Time changes it, not the client that finds it.
+  if (engine_.tracking().any()) [[unlikely]]
+    engine_.tracking().NoteChange(lane_, Keyspace::StripeOf(hash), key, nullptr);
   Remove(db, table, key, hash, true);
   lane_.stats.expired.Add();
   const std::string_view words[] = {"DEL", key};
@@ -19,6 +22,7 @@ void Keys::Expire(int db, Table& table, Entry* entry, uint64_t hash) {
 void Keys::ExpireFields(int db, std::string_view key, commands::Args fields) {
   const Located at = Locate(db, key);
   if (at.entry == nullptr || at.entry->kind() != keyspace::Kind::kObject) return;
+  if (!engine_.admission().MayRemoveExpired(invocation_.now_ms())) return;
   if (fields.empty()) return ExpireParts(db, *at.table, at.entry, at.hash, SIZE_MAX);
   types::Object* const object = at.entry->object();
   const std::string name(key);
@@ -49,6 +53,8 @@ void Keys::NotePartsExpired(int db, Table& table, Entry* entry, const std::strin
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
   lane_.stats.expired_parts.Add(names.size());
+  if (engine_.tracking().any()) [[unlikely]]
+    engine_.tracking().NoteChange(lane_, Keyspace::StripeOf(hash), key, nullptr);
   const types::PartEffect effect = entry->object()->type().part_effect;
   // What is empty goes, also when there is no memory to tell of it.
   if (empty) {

@@ -18,6 +18,7 @@
 #include "engine/locks.h"
 #include "engine/mailbox.h"
 #include "engine/stats.h"
+#include "engine/tracking_state.h"
 #include "engine/wait_queue.h"
 #include "keyspace/keyspace.h"
 
@@ -47,11 +48,13 @@ struct BatchState {
   std::vector<uint64_t> key_hashes;                 // of the commands added last (Runner::AddKeys)
   std::string_view last_name;                       // of the last command looked up
   const commands::Command* last_command = nullptr;  // and the command
-  EffectGroup effects;                              // of the outermost invocation that runs
+  std::vector<std::vector<std::string_view>> renamed;  // commands under their own names
+  EffectGroup effects;                                 // of the outermost invocation that runs
   bool journal_full = false;     // writers are to wait until the log has caught up
   bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)
   std::vector<Client*> unwatch;  // whose watches end as soon as this lane is inside the gate again
   bool awaits_save = false;      // the command under way is answered when a snapshot is saved
+  LockSet* locked = nullptr;     // the locks of the script that runs, which may grow
 };
 
 // What a lane knows of memory, and has to do for it.
@@ -66,6 +69,7 @@ struct LaneMemory {
   static constexpr size_t kCandidates = 16;
 
   Counter buffer_bytes;                      // of its clients' input and output
+  Counter client_bytes;                      // of its clients that may be closed to save memory
   std::vector<keyspace::Displaced> garbage;  // to be released when no lock is held
   bool limited = false;                      // maxmemory holds for this batch
   bool over = false;                         // eviction could not make room for it
@@ -106,6 +110,7 @@ struct Lane {
   WaitQueue waits;
   LaneMemory memory;
   LaneUpkeep upkeep;
+  StaleKeys stale;
 };
 
 }  // namespace sava::engine

@@ -1,13 +1,8 @@
 #include "engine/locks.h"
 
+#include <sched.h>
+
 namespace sava::engine {
-
-namespace {
-
-// A stripe held longer than this by another thread: the connection waits, the loop goes on.
-constexpr int64_t kPatienceMicros = 50;
-
-}  // namespace
 
 void Locks::BeginRound() {
   keyspace_.gate().Enter(lane_);
@@ -57,7 +52,7 @@ void Locks::StepAside() {
 void Locks::CloseGate() {
   ReleaseHeld();
   if (inside_) keyspace_.gate().Leave(lane_);
-  keyspace_.gate().Close();
+  keyspace_.gate().Close(lane_);
   timer_.Restart();
   exclusive_ = true;
   SeeAll();  // what it sees may come from any stripe
@@ -90,9 +85,49 @@ bool Locks::Lock(const LockSet& set) {
     CloseGate();
   } else {
     ReleaseHeld();
-    set.ForEach([this](size_t stripe) { LockPatiently(stripe); });
+    LockInOrder(set);
   }
   return true;
+}
+
+// In ascending order; all over again after each time it gave way.
+void Locks::LockInOrder(const LockSet& set) {
+  size_t given_way;
+  do {
+    given_way = SIZE_MAX;
+    set.ForEach([&](size_t stripe) {
+      if (given_way == SIZE_MAX && !LockOrGiveWay(set, stripe)) given_way = stripe;
+    });
+  } while (given_way != SIZE_MAX);
+}
+
+// False: a thread waits for one more stripe, perhaps for one of these. They were given back, and it
+// does not wait any more.
+bool Locks::LockOrGiveWay(const LockSet& set, size_t stripe) {
+  if (TryLock(stripe)) return true;
+  keyspace::Gate& gate = keyspace_.gate();
+  bool locked = false;
+  while (!gate.extending() && !(locked = LockWithin(stripe))) gate.Serve(lane_);
+  timer_.Restart();
+  if (locked) return true;
+  set.ForEach([&](size_t taken) {
+    if (taken < stripe) Unlock(taken);
+  });
+  while (gate.extending()) {
+    if (!gate.Serve(lane_)) sched_yield();
+  }
+  return false;
+}
+
+// A single stripe is the held one.
+void Locks::AddHeld(LockSet* set, size_t stripe) {
+  if (set->empty()) {
+    held_ = static_cast<int>(stripe);
+  } else if (!set->many()) {
+    held_ = -1;
+  }
+  set->Add(stripe);
+  timer_.Restart();
 }
 
 void Locks::Unlock(const LockSet& set) {
@@ -110,7 +145,7 @@ LockSetGuard::LockSetGuard(Locks& locks, const LockSet& set)
   if (Locks::NeedsGate(set)) {
     locks.CloseGate();
   } else {
-    set.ForEach([&locks](size_t stripe) { locks.LockPatiently(stripe); });
+    locks.LockInOrder(set);
   }
 }
 

@@ -24,6 +24,8 @@ class CommandTimer {
  public:
   void Restart() { last_ = base::Ticks(); }
   uint64_t last() const { return last_; }
+  // The command's time began then: what ran inside it has taken its own.
+  void BeganAt(uint64_t ticks) { last_ = ticks; }
   // The ticks since; the next command's time begins.
   uint64_t Take() {
     const uint64_t now = base::Ticks();
@@ -57,6 +59,7 @@ class LockSet {
     return static_cast<size_t>(bits_[0] != 0 ? std::countr_zero(bits_[0])
                                              : 64 + std::countr_zero(bits_[1]));
   }
+  bool has(size_t stripe) const { return all_ || (bits_[stripe / 64] >> (stripe % 64) & 1) != 0; }
   // In ascending order.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
@@ -119,6 +122,13 @@ class Locks {
   bool Lock(const LockSet& set);
   // What is not the held stripe.
   void Unlock(const LockSet& set);
+  // One more stripe for a command that runs under those of the set and cannot begin again. Only one
+  // thread may wait for one (kTaken: another does), and nobody whom it waits for waits for it:
+  // docs/locking.md has the argument, tools/lock_extension.pml the model. `stopped` is asked while
+  // it waits. REQUIRES: not exclusive(); the set does not have it.
+  enum class Extended : uint8_t { kYes, kTaken, kStopped };
+  template <typename Stopped>
+  Extended Extend(LockSet* set, size_t stripe, const Stopped& stopped);
 
   // ---- tickets ----
   // The last ticket known to this thread, from locks and its own records.
@@ -136,12 +146,23 @@ class Locks {
   bool TryLock(size_t stripe) { return keyspace_.stripe(stripe).TryLock(&seen_); }
   void LockPatiently(size_t stripe) {
     if (TryLock(stripe)) return;
-    keyspace_.stripe(stripe).Lock(&seen_);
+    while (!LockWithin(stripe)) keyspace_.gate().Serve(lane_);
     timer_.Restart();
   }
+  bool LockWithin(size_t stripe) {
+    return keyspace_.stripe(stripe).LockWithin(kServeMillis, &seen_);
+  }
+  void LockInOrder(const LockSet& set);
+  bool LockOrGiveWay(const LockSet& set, size_t stripe);
+  void AddHeld(LockSet* set, size_t stripe);
   void Unlock(size_t stripe) { keyspace_.stripe(stripe).Unlock(seen_); }
   bool Hold(size_t stripe);
   static bool NeedsGate(const LockSet& set) { return set.all() || set.stripes() > 64; }
+
+  // After waiting this long a thread looks whether there is something else it has to do.
+  static constexpr int64_t kServeMillis = 2;
+  // A stripe held longer than this by another thread: the connection waits, the loop goes on.
+  static constexpr int64_t kPatienceMicros = 50;
 
   keyspace::Keyspace& keyspace_;
   const journal::Journal& journal_;
@@ -154,6 +175,21 @@ class Locks {
   bool exclusive_ = false;
   uint64_t seen_ = 0;
 };
+
+template <typename Stopped>
+Locks::Extended Locks::Extend(LockSet* set, size_t stripe, const Stopped& stopped) {
+  if (keyspace_.stripe(stripe).TryLockFor(kPatienceMicros, &seen_)) {
+    AddHeld(set, stripe);
+    return Extended::kYes;
+  }
+  if (!keyspace_.gate().BeginExtending()) return Extended::kTaken;
+  bool locked = false;
+  while (!(locked = LockWithin(stripe)) && !stopped()) {
+  }
+  keyspace_.gate().EndExtending();
+  if (locked) AddHeld(set, stripe);
+  return locked ? Extended::kYes : Extended::kStopped;
+}
 
 // One stripe for the life of the guard; none when the gate is closed by this thread. The stripe
 // kept for the next command is given back first.

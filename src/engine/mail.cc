@@ -18,6 +18,10 @@ bool StillWanted(const Client& client, const Message& message) {
       return client.shard_channels.contains(message.subscription);
     case Message::Via::kPattern:
       return client.patterns.contains(message.subscription);
+    case Message::Via::kTable:
+    case Message::Via::kBroadcast:
+    case Message::Via::kForget:
+      break;
   }
   return true;
 }
@@ -42,6 +46,8 @@ bool Engine::ReceiveMail(Lane& lane) {
       }
     } else if (const auto it = lane.clients.find(mail.client); it != lane.clients.end()) {
       Deliver(lane, *it->second, mail);
+    } else {
+      tracking_.NoteMissing(mail);
     }
   }
   return woken;
@@ -71,6 +77,11 @@ void Engine::Deliver(Lane& lane, Client& client, const Mail& mail) {
       if (!StillWanted(client, *mail.message)) return;
       client.out.Append(client.resp == 3 && !mail.message->resp3.empty() ? mail.message->resp3
                                                                          : mail.message->resp2);
+      break;
+    case Mail::Kind::kInvalidate:
+    case Mail::Kind::kRedirected:
+    case Mail::Kind::kRedirectLost:
+      if (!tracking_.Deliver(client, mail)) return;
       break;
     case Mail::Kind::kWake:
       break;

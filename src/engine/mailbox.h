@@ -18,7 +18,16 @@ namespace sava::engine {
 
 // A message in both protocols; resp3 is empty when both are the same bytes.
 struct Message {
-  enum class Via : uint8_t { kDirect, kChannel, kShardChannel, kPattern };
+  enum class Via : uint8_t {
+    kDirect,
+    kChannel,
+    kShardChannel,
+    kPattern,
+    // Of client-side caching (engine/tracking.h): resp2 is the array of keys.
+    kTable,      // keys that the client has read
+    kBroadcast,  // keys with one of its prefixes
+    kForget,     // all keys
+  };
 
   std::string resp2;
   std::string resp3;
@@ -35,6 +44,11 @@ struct Mail {
     kWake,     // look at the client's flags (killed, resumed)
     kReply,    // the answer of a blocked client, which may then go on
     kAlarm,    // a blocked client is to be woken earlier than it thinks
+    // Client-side caching: for who tracks; for whom it redirects to (token: who tracks); for who
+    // tracks, that the other (token) is gone.
+    kInvalidate,
+    kRedirected,
+    kRedirectLost,
   };
   Kind kind = Kind::kMessage;
   uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)

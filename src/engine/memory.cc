@@ -23,7 +23,7 @@ Memory::Memory(Engine* engine) : engine_(*engine), settings_(engine->settings())
 
 int64_t Memory::BufferBytes() const {
   uint64_t total = 0;
-  for (const auto& lane : engine_.lanes()) total += lane->memory.buffer_bytes.get();
+  engine_.ForEachLane([&](const Lane& lane) { total += lane.memory.buffer_bytes.get(); });
   return static_cast<int64_t>(total);
 }
 
@@ -48,7 +48,9 @@ void Memory::NoteExhausted() {
 }
 
 void Memory::LookAt(Lane& lane) {
-  lane.memory.limited = settings_.maxmemory > 0 && !engine_.admission().loading();
+  // A replica has what its master has.
+  const bool exempt = engine_.role().replica() && settings_.replica_ignore_maxmemory;
+  lane.memory.limited = settings_.maxmemory > 0 && !engine_.admission().loading() && !exempt;
   lane.memory.over = lane.memory.limited && !MakeRoom(lane);
 }
 

@@ -47,7 +47,8 @@ void Observer::NoteSlow(const Client& client, const Command& command, commands::
   const int64_t unix_time = engine_.clock().WallMillis() / 1000;
   if (settings.slowlog_log_slower_than >= 0 && micros >= settings.slowlog_log_slower_than &&
       settings.slowlog_max_len > 0 && !command.has(commands::kSkipSlowlog)) {
-    slowlog_.Add(unix_time, micros, args, client.addr, client.name,
+    slowlog_.Add(unix_time, micros, args, client.has(kClientInScript) ? "?:0" : client.addr,
+                 client.has(kClientInScript) ? std::string() : client.name,
                  static_cast<size_t>(settings.slowlog_max_len));
   }
   if (settings.latency_monitor_threshold > 0) {
@@ -59,9 +60,10 @@ void Observer::NoteSlow(const Client& client, const Command& command, commands::
 void Observer::FeedMonitors(const Client& client, commands::Args args, EffectGroup* group) {
   if (monitors_.load(std::memory_order_relaxed) == 0) return;
   const int64_t now = engine_.clock().WallMicros();
-  std::string line =
-      fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
-                  client.has(kClientUnixSocket) ? "unix:" + client.addr : client.addr);
+  std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
+                                 client.has(kClientInScript)     ? "lua"
+                                 : client.has(kClientUnixSocket) ? "unix:" + client.addr
+                                                                 : client.addr);
   for (const std::string_view arg : args) {
     line += ' ';
     line += base::Quoted(arg);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/glob.h"
+#include "engine/client_list.h"
 #include "protocol/reply.h"
 
 namespace sava::engine {
@@ -32,6 +33,7 @@ std::shared_ptr<const Message> MakeMessage(Message::Via via,
 bool PubSub::Subscribe(Client& client, std::string_view channel, bool shard) {
   auto& mine = shard ? client.shard_channels : client.channels;
   if (!mine.emplace(channel).second) return false;
+  CountName(client, channel);
   Shard& home = ShardOf(channel);
   std::lock_guard lock(home.mutex);
   (shard ? home.shard_channels : home.channels)[std::string(channel)].push_back(
@@ -45,6 +47,7 @@ bool PubSub::Unsubscribe(Client& client, std::string_view channel, bool shard) {
   const auto it = mine.find(channel);
   if (it == mine.end()) return false;
   mine.erase(it);
+  UncountName(client, channel);
   Shard& home = ShardOf(channel);
   std::lock_guard lock(home.mutex);
   ChannelMap& channels = shard ? home.shard_channels : home.channels;
@@ -59,6 +62,7 @@ bool PubSub::Unsubscribe(Client& client, std::string_view channel, bool shard) {
 
 bool PubSub::SubscribePattern(Client& client, std::string_view pattern) {
   if (!client.patterns.emplace(pattern).second) return false;
+  CountName(client, pattern);
   std::lock_guard lock(pattern_mutex_);
   patterns_[std::string(pattern)].push_back({client.id, client.lane});
   subscriptions_.fetch_add(1, std::memory_order_relaxed);
@@ -70,6 +74,7 @@ bool PubSub::UnsubscribePattern(Client& client, std::string_view pattern) {
   const auto it = client.patterns.find(pattern);
   if (it == client.patterns.end()) return false;
   client.patterns.erase(it);
+  UncountName(client, pattern);
   std::lock_guard lock(pattern_mutex_);
   const auto list = patterns_.find(pattern);
   if (list != patterns_.end()) {

@@ -38,6 +38,9 @@ class PubSub {
       const std::function<void(const std::shared_ptr<const Message>&)>& deliver_self = nullptr);
   // How many Publish would send a message to.
   int64_t Receivers(std::string_view channel, bool shard) const;
+  // What is published is to reach replicas, too.
+  void set_replicated(bool on) { replicated_.store(on, std::memory_order_relaxed); }
+  bool replicated() const { return replicated_.load(std::memory_order_relaxed); }
   // Cheap test for the notification path.
   bool anyone() const { return subscriptions_.load(std::memory_order_relaxed) > 0; }
 
@@ -75,6 +78,7 @@ class PubSub {
   ChannelMap patterns_;               // guarded by pattern_mutex_
   std::atomic<int64_t> subscriptions_{0};
   std::atomic<int64_t> pattern_subscriptions_{0};
+  std::atomic<bool> replicated_{false};
 };
 
 }  // namespace sava::engine

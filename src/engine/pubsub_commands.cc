@@ -102,7 +102,7 @@ void PublishTo(Context& ctx, bool shard) {
   Client& client = ec.client();
   PubSub& pubsub = ec.engine().pubsub();
   int64_t receivers = 0;
-  if (client.has(kClientInExec)) {
+  if (client.has(kClientInExec | kClientInScript)) {
     receivers = pubsub.Receivers(ctx.arg(1), shard);
     ec.invocation().effects().TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
@@ -115,6 +115,12 @@ void PublishTo(Context& ctx, bool shard) {
     };
     receivers = pubsub.Publish(ctx.arg(1), ctx.arg(2), shard, ticket, &client, deliver);
     client.KeepPush(mark);
+  }
+  // Replicas get it when the stream of changes has it: the journal is on while there are some.
+  const journal::Destinations to = ec.invocation().work().to & journal::kToReplicas;
+  if (pubsub.replicated() && client.origin.logged && to != 0) {
+    const std::string_view words[] = {shard ? "SPUBLISH" : "PUBLISH", ctx.arg(1), ctx.arg(2)};
+    ec.invocation().effects().Add(ec.engine().journal(), ec.lane().index, words, client.db, to);
   }
   ec.lane().stats.published.Add();
   ctx.reply().Int(receivers);
@@ -253,7 +259,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Subscribe,
      .arity = -2,
      .flags = kListen,
-     .traits = commands::kWhileSubscribed,
+     .traits = commands::kWhileSubscribed | commands::kNamesChannels,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Listens to messages published to channels.",
@@ -277,7 +283,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Psubscribe,
      .arity = -2,
      .flags = kListen,
-     .traits = commands::kWhileSubscribed,
+     .traits = commands::kWhileSubscribed | commands::kNamesPatterns,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Listens to the channels whose names match patterns.",
@@ -302,6 +308,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .arity = 3,
      .flags = commands::kPubsub | commands::kLoading | commands::kStale | commands::kFast |
               commands::kMayReplicate,
+     .traits = commands::kNamesChannel,
      .group = "pubsub",
      .since = "2.0.0",
      .summary = "Sends a message to a channel's subscribers.",
@@ -313,7 +320,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .handler = Ssubscribe,
      .arity = -2,
      .flags = kListen,
-     .traits = commands::kWhileSubscribed,
+     .traits = commands::kWhileSubscribed | commands::kNamesChannels,
      .keys = {ShardChannel(-1)},
      .lock = commands::LockClass::kNone,
      .group = "pubsub",
@@ -342,6 +349,7 @@ constexpr CommandSpec kPubSubRows[] = {
      .arity = 3,
      .flags = commands::kPubsub | commands::kLoading | commands::kStale | commands::kFast |
               commands::kMayReplicate,
+     .traits = commands::kNamesChannel,
      .keys = {ShardChannel(0)},
      .lock = commands::LockClass::kNone,
      .group = "pubsub",

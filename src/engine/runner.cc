@@ -52,6 +52,11 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
                                          request.key_count);
   LockClass lock = command->lock;
   if (command->spec->choose_lock != nullptr) lock = command->spec->choose_lock(request.args);
+  const bool script = command->is(commands::kRunsScript);
+  if (script && engine_.scripting() != nullptr) {
+    lane.locks.ReleaseHeld();
+    lock = engine_.scripting()->Prepare(lane, *command, request.args);
+  }
   base::ClearAndTrim(&lane.batch.key_hashes, kKeptHashes);
   if (lock == LockClass::kKeys) {
     if (command->simple_keys) {
@@ -66,26 +71,34 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
   if (command->has(commands::kWrite)) large.Copy(request.args);
   const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
   if (!nested && !lane.locks.Lock(set)) {
+    if (engine_.admission().busy()) {
+      engine_.admission().Reject(lane, client, command, engine_.admission().busy_error());
+      return true;
+    }
     lane.stats.parked.Add();
     lane.waits.Add(client, kClientParked);
     return false;
   }
-  if (lane.exclusive() && !nested && engine_.admission().ChangedMeanwhile(lane, client, *command)) {
+  if (lane.exclusive() && !nested &&
+      engine_.admission().ChangedMeanwhile(lane, client, *command, request.args)) {
     lane.locks.Unlock(set);
     return false;
   }
   const uint64_t wrote = client.wrote;
+  lane.batch.locked = &set;
   const bool answered = Call(lane, {.client = &client,
                                     .command = command,
                                     .args = request.args,
                                     .hashes = hashes,
                                     .large = &large});
+  lane.batch.locked = nullptr;
+  if (script && lane.exclusive()) lock = LockClass::kAll;
   if (lane.waits.has_ready()) [[unlikely]]
     engine_.waiting().ServeReady(lane);
   if (lock == LockClass::kKeys) {
     const std::span<const uint64_t> keys = command->simple_keys ? hashes : lane.batch.key_hashes;
     if (!keys.empty()) engine_.changes().Note(lane, client, keys, wrote);
-  } else if (command->has(commands::kReadonly | commands::kWrite)) {
+  } else if (script || command->has(commands::kReadonly | commands::kWrite)) {
     engine_.changes().Note(lane, client, {}, wrote);
   }
   if (!nested) lane.locks.Unlock(set);
@@ -118,6 +131,8 @@ bool Runner::CallHandler(Lane& lane, const Work& work) {
   Invocation invocation(lane, work);
   EngineContext context(invocation);
   Handle(invocation, context);
+  if (work.client->tracking != nullptr) [[unlikely]]
+    engine_.tracking().NoteRead(lane, work);
   base::IfMemory([&] { NoteCall(lane, invocation, context.reply()); });
   return !invocation.blocked();
 }
@@ -155,9 +170,10 @@ void Runner::Handle(Invocation& invocation, commands::Context& context) {
     invocation.End();
     return;
   } catch (const std::bad_alloc&) {
-    if (client.origin.admitted) throw;  // what was logged is not passed over
+    if (client.origin.admitted && !client.origin.fails)
+      throw;  // what was logged is not passed over
   } catch (const std::length_error&) {
-    if (client.origin.admitted) throw;
+    if (client.origin.admitted && !client.origin.fails) throw;
   }
   client.out.TruncateTo(mark);
   context.reply().Error(commands::errors::kNoMemory);

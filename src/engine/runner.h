@@ -50,6 +50,7 @@ class Runner {
   void HoldForSave(Lane& lane, Client& client, size_t mark);
 
   void Resolve(Lane& lane, Request& request);
+  const commands::Command* FindCommand(Lane& lane, Request& request);
   void Prefetch(const Lane& lane, std::span<const Request> batch);
   void PrefetchLock(const Lane& lane, const Request& request);
   void LookAhead(const Lane& lane, std::span<const Request> next) const;

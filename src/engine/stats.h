@@ -114,6 +114,7 @@ struct LaneStats {
   Counter misses;
   Counter expired;
   Counter expired_parts;  // fields of hashes
+  Counter evicted_clients;
   Counter evicted;
   Counter dirty;
   Counter net_input;

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/client_list.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
 
@@ -15,11 +16,13 @@ using keyspace::Keyspace;
 void Transactions::Queue(Client& client, const Command& command, commands::Args args) {
   QueuedCommand queued;
   queued.command = &command;
+  size_t bytes = 0;
   for (const std::string_view arg : args) {
     queued.args.emplace_back(arg);
-    client.queue_bytes += arg.size();
+    bytes += sizeof(std::string) + arg.size();
   }
   client.queue.push_back(std::move(queued));
+  client.queue_bytes += bytes;
   client.last_command = &command;
   client.out.Append("+QUEUED\r\n");
 }
@@ -47,6 +50,7 @@ void Transactions::ForgetWatches(Client& client) {
     engine_.keyspace()
         .stripe(Keyspace::StripeOf(engine_.keyspace().Hash(watched.key)))
         .watches.Remove(watched.db, watched.key, &client.watcher);
+    UncountName(client, watched.key);
   }
   client.watched.clear();
   client.watcher.dirty.store(false, std::memory_order_relaxed);
@@ -61,6 +65,7 @@ void Transactions::Unwatch(Lane& lane, Client& client) {
     const size_t home = Keyspace::StripeOf(engine_.keyspace().Hash(watched.key));
     const StripeGuard guard(lane.locks, home);
     engine_.keyspace().stripe(home).watches.Remove(watched.db, watched.key, &client.watcher);
+    UncountName(client, watched.key);
   }
   client.watched.clear();
   client.watcher.dirty.store(false, std::memory_order_relaxed);
@@ -100,15 +105,19 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
   for (const QueuedCommand& queued : client.queue) {
     views.emplace_back(queued.args.begin(), queued.args.end());
   }
-  const LockSet set = LocksOf(lane, client, views);
+  LockSet set = LocksOf(lane, client, views);
   LargeArguments large;  // freed when the locks are given back
   for (const auto& words : views) large.Copy(words);
   if (!lane.locks.Lock(set)) {
+    if (engine_.admission().busy()) {
+      engine_.admission().Reject(lane, client, &exec, engine_.admission().busy_error());
+      return answered();
+    }
     lane.stats.parked.Add();
     lane.waits.Add(client, kClientParked);
     return false;
   }
-  if (lane.exclusive() && engine_.admission().ChangedMeanwhile(lane, client, exec)) {
+  if (lane.exclusive() && engine_.admission().ChangedMeanwhile(lane, client, exec, args)) {
     lane.locks.Unlock(set);
     return false;
   }
@@ -119,7 +128,9 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
     client.queue.clear();
     reply.NullArray();
   } else {
+    lane.batch.locked = &set;
     RunQueued(lane, client, exec, args, views, &large);
+    lane.batch.locked = nullptr;
     engine_.waiting().ServeReady(lane);
   }
   client.set(kClientMulti, false);
@@ -144,6 +155,10 @@ LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& vie
   for (size_t i = 0; i < views.size(); ++i) {
     const Command& command = *client.queue[i].command;
     engine_.runner().AddKeys(lane, command, views[i], &set);
+    if (command.is(commands::kRunsScript) && engine_.scripting() != nullptr &&
+        engine_.scripting()->PrepareQueued(lane, command, views[i]) == commands::LockClass::kAll) {
+      set.AddAll();
+    }
     // Commands over the keyspace without keys of their own lock as they go: only alone is that
     // safe.
     if (command.lock == commands::LockClass::kNone &&
@@ -172,6 +187,9 @@ void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, co
   for (size_t i = 0; i < queue.size(); ++i) {
     // Nobody will read the answer.
     if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
+    if (client.acl != nullptr) [[unlikely]] {
+      if (!engine_.admission().StillAllowed(lane, client, *queue[i].command, views[i])) continue;
+    }
     engine_.runner().Call(lane, {.client = &client,
                                  .command = queue[i].command,
                                  .args = views[i],
@@ -232,6 +250,7 @@ void Watch(Context& ctx) {
       }
       if (known) continue;
       client.watched.push_back({client.db, std::string(key)});
+      CountName(client, key);
       keyspace.stripe(Keyspace::StripeOf(keyspace.Hash(key)))
           .watches.Add(client.db, key, &client.watcher,
                        IsExpired(keyspace, ec.lane().now_ms, client.db, key));

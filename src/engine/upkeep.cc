@@ -50,7 +50,7 @@ bool StripeUpkeep::VisitStripe(Lane& lane, size_t stripe) {
     engine_.memory().DropIfEmpty(db, stripe);
   }
   engine_.waiting().ServeReady(lane);
-  return more;
+  return engine_.tracking().Trim(lane, stripe) || more;
 }
 
 bool StripeUpkeep::ExpireKeys(Lane& lane, int db, keyspace::Table& table) {

@@ -4,10 +4,11 @@
 
 namespace sava::engine {
 
-void WaitQueue::AwaitAnswer(Client& client, int64_t until, void (*on_timeout)(Client&)) {
+void WaitQueue::AwaitAnswer(Client& client, int64_t until,
+                            std::function<void(Client&)> on_timeout) {
   client.set(kClientBlocked);
   client.block_deadline_ms = until;
-  client.on_timeout = on_timeout;
+  client.on_timeout = std::move(on_timeout);
   ++client.block_token;
   waiting_.push_back(&client);
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -45,7 +46,7 @@ class WaitQueue {
   }
   // For an answer by mail (Mail::Kind::kReply with its block_token). until: Unix ms, 0: for ever;
   // then on_timeout answers, unless nullptr.
-  void AwaitAnswer(Client& client, int64_t until, void (*on_timeout)(Client&));
+  void AwaitAnswer(Client& client, int64_t until, std::function<void(Client&)> on_timeout);
   // The client's next command is to wait for the next round; it goes on there after those that wait
   // already, or before them. REQUIRES: it does not wait for anything.
   void Yield(Client& client) {

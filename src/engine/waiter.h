@@ -32,6 +32,10 @@
 #include "commands/registry.h"
 #include "keyspace/keyspace.h"
 
+namespace sava::access {
+struct User;
+}
+
 namespace sava::engine {
 
 struct Waiter : std::enable_shared_from_this<Waiter> {
@@ -57,7 +61,10 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   TimeoutReply reply = TimeoutReply::kNullArray;
   bool on_deletion = false;
   const types::TypeInfo* type = nullptr;  // of what it waits for; nullptr: of any
-  bool needs_all = false;                 // its command has more keys than it waits for
+  // Its client's, changed with the gate closed together with that.
+  const access::User* acl = nullptr;
+  bool tracks = false;     // the keys it is served from are noted for its client
+  bool needs_all = false;  // its command has more keys than it waits for
   const commands::Command* command = nullptr;
   std::string words;  // the arguments' bytes
   std::vector<std::string_view> args;

@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/access_check.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
 
@@ -60,6 +61,8 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
   waiter->on_deletion = request.on_deletion;
   waiter->type = request.type;
   waiter->command = &command;
+  waiter->acl = client.acl;
+  waiter->tracks = client.tracking != nullptr && Tracking::Wants(client, command);
   size_t size = 0;
   for (const std::string_view arg : args) size += arg.size();
   for (const std::string_view key : request.keys) size += key.size();
@@ -91,6 +94,9 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
     client.waiter = nullptr;
     throw;
   }
+  client.argument_bytes = waiter->words.capacity() +
+                          waiter->args.capacity() * sizeof(std::string_view) +
+                          waiter->keys.capacity() * sizeof(Waiter::Key);
   client.set(kClientBlocked);
   client.block_deadline_ms = request.deadline_ms;
   client.on_timeout = nullptr;
@@ -130,6 +136,7 @@ void Waiting::ServeEverybody(Lane& lane) {
   for (int db = 0; db < engine_.keyspace().databases(); ++db) MarkAllReady(lane, db, false);
   ServeReady(lane);
   RunRetries(lane);
+  if (!lane.stale.empty()) engine_.tracking().Post(lane);  // the house lane may be in no batch
 }
 
 void Waiting::ServeReady(Lane& lane) {
@@ -208,6 +215,22 @@ Waiter::Taken Waiting::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::K
   return taken;
 }
 
+// Rules that have changed while it waited no longer allow its command: it is answered so.
+bool Waiting::Forbidden(Lane& lane, Waiter& waiter, Client& stand_in) {
+  stand_in.user = waiter.acl->name;
+  const Command& command = *waiter.command;
+  const access::Verdict verdict = CheckAccess(stand_in, command, waiter.args);
+  if (verdict.allowed()) return false;
+  waiter.state.store(Waiter::State::kClaimed, std::memory_order_release);
+  stand_in.last_command = &command;
+  NoteRefused(engine_, stand_in, command, waiter.args, verdict, AccessContext::kTopLevel,
+              lane.now_ms);
+  protocol::Reply reply(&stand_in.out, stand_in.resp);
+  reply.Error(RefusalError(stand_in, command, waiter.args, verdict));
+  engine_.observer().Rejected(lane, &command, reply);
+  return true;
+}
+
 Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key) {
   // What will tell of it, and log it, is made before anything is taken for it.
   if (journal::Journal& journal = engine_.journal(); journal.enabled()) {
@@ -223,6 +246,14 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
   stand_in.db = waiter.db;
   stand_in.resp = waiter.resp;
   stand_in.flags = waiter.flags;
+  stand_in.acl = waiter.acl;
+  if (waiter.acl != nullptr) [[unlikely]] {
+    if (Forbidden(lane, waiter, stand_in)) {
+      message->out = std::exchange(stand_in.out, {});
+      lane.waits.served_ = std::move(mail);
+      return Waiter::Taken::kGone;
+    }
+  }
   const uint64_t start = base::Ticks();
   const Work work{.client = &stand_in,
                   .command = waiter.command,
@@ -240,6 +271,7 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
     return Waiter::Taken::kYes;
   }
   waiter.state.store(Waiter::State::kClaimed, std::memory_order_release);
+  if (waiter.tracks) engine_.tracking().NoteServed(lane, waiter, key ? &*key : nullptr);
   const auto nanos = engine_.observer().Nanos(base::Ticks() - start);
   engine_.observer().Answered(lane, *waiter.command, nanos, context.reply());
   waiter.nanos = std::max<uint64_t>(nanos, 1);
@@ -329,6 +361,7 @@ void Waiting::Answer(Lane& lane, Client& client, const Message& message) {
     lane.waits.leaving_.push_back(std::move(client.waiter));
   }
   client.waiter = nullptr;
+  client.argument_bytes = 0;
   lane.waits.SetAlarm(client, INT64_MAX);
   client.last_active_ms = engine_.clock().WallMillis();
   client.block_deadline_ms = 0;
@@ -361,6 +394,26 @@ bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
   LeaveLines(lane, *waiter);
   PostTo(lane, *waiter, Mail::Kind::kReply, std::move(message));
   return true;
+}
+
+void Waiting::RoleChanged(Lane& lane) {
+  engine_.ForEachLane([&](Lane& other) {
+    for (auto& [id, client] : other.clients) {
+      if (client->waiter == nullptr || !client->waiter->Claim()) continue;
+      const WaiterPtr waiter = client->waiter;
+      auto message = std::make_shared<Message>();
+      protocol::OutBuffer out;
+      protocol::Reply reply(&out, waiter->resp);
+      reply.Error(
+          "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
+          "replica?)");
+      message->resp2 = out.Since(0);
+      engine_.observer().Answered(lane, *waiter->command, 0, reply);
+      client->set(kClientCloseAfterReply);
+      LeaveLines(lane, *waiter);
+      PostTo(lane, *waiter, Mail::Kind::kReply, std::move(message));
+    }
+  });
 }
 
 void Waiting::Forget(Lane& lane, Client& client) {

@@ -55,6 +55,9 @@ class Waiting {
   // CLIENT UNBLOCK of a client that waits for keys: false when it does not, or its answer is on its
   // way. REQUIRES: the gate is closed.
   bool Unblock(Lane& lane, Client& client, bool with_error);
+  // The server has become a replica, or a master: who waits for a key gets an error, and goes.
+  // REQUIRES: the gate is closed.
+  void RoleChanged(Lane& lane);
   // The client is about to go.
   void Forget(Lane& lane, Client& client);
   // Clients whose time is up are answered; those whose moment has come are tried again.
@@ -66,6 +69,7 @@ class Waiting {
   void ServeReadyKeys(Lane& lane);
   void ServeLine(Lane& lane, int db, const Waiter::Key& key, uint64_t order);
   Waiter::Taken Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
+  bool Forbidden(Lane& lane, Waiter& waiter, Client& stand_in);
   Waiter::Taken TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter::Key> key);
   Waiter::Taken ServeAnyKey(Lane& lane, Waiter& waiter);
   void PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,

@@ -142,6 +142,18 @@ void EngineContext::TouchAllWatched(int db, int other_db) {
   }
 }
 
+namespace {
+
+// Who tracks is told at the end of the batch, as of other changes; the house lane may have none.
+void ForgetTracked(Engine& engine, Lane& lane) {
+  engine.tracking().Flushed();
+  if (!engine.tracking().any()) return;
+  lane.stale.lost = true;
+  if (&lane == &engine.house_lane()) engine.tracking().Post(lane);
+}
+
+}  // namespace
+
 int64_t EngineContext::Flush(int db, bool async) {
   static_cast<void>(async);  // both free in the background: nobody waits for it
   Keyspace& keyspace = engine_.keyspace();
@@ -161,6 +173,7 @@ int64_t EngineContext::Flush(int db, bool async) {
     }
     removed += size;
   }
+  ForgetTracked(engine_, lane_);
   if (db < 0 && engine_.snapshot().active()) engine_.snapshot().Flushed();
   if (db < 0 && engine_.host() != nullptr && &lane_ != &engine_.house_lane()) {
     // As Flushall counts it.
@@ -175,6 +188,7 @@ void EngineContext::SwapDb(int a, int b) {
   TouchAllWatched(a, b);
   TouchAllWatched(b, a);
   engine_.keyspace().Swap(a, b);
+  ForgetTracked(engine_, lane_);
   engine_.waiting().MarkAllReady(lane_, a, false);
   engine_.waiting().MarkAllReady(lane_, b, false);
 }

@@ -37,7 +37,7 @@ void SwitchFlag(Context& ctx, engine::ClientFlag flag) {
 void Id(Context& ctx) { ctx.reply().Int(static_cast<int64_t>(Self(ctx).id)); }
 
 void Info(Context& ctx) {
-  Self(ctx).last_command = ctx.command_table().Resolve(ctx.args());
+  Self(ctx).last_command = ctx.command_table().ResolveOwnName(ctx.args());
   ctx.reply().Verbatim("txt", engine::ClientLine(Self(ctx), ctx.now_ms()) + '\n');
 }
 
@@ -85,40 +85,6 @@ void Reply(Context& ctx) {
   }
 }
 
-void Tracking(Context& ctx) {
-  for (size_t i = 3; i < ctx.argc(); ++i) {
-    const bool alone = ctx.ArgIs(i, "BCAST") || ctx.ArgIs(i, "OPTIN") || ctx.ArgIs(i, "OPTOUT") ||
-                       ctx.ArgIs(i, "NOLOOP");
-    const bool with_value =
-        (ctx.ArgIs(i, "REDIRECT") || ctx.ArgIs(i, "PREFIX")) && i + 1 < ctx.argc();
-    if (!alone && !with_value) return ctx.Error(commands::errors::kSyntax);
-    if (with_value) ++i;
-  }
-  if (ctx.ArgIs(2, "OFF")) return ctx.reply().Ok();
-  if (!ctx.ArgIs(2, "ON")) return ctx.Error(commands::errors::kSyntax);
-  ctx.Error("ERR client side caching is not supported: this server does not track keys");
-}
-
-void Caching(Context& ctx) {
-  ctx.Error(
-      "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or "
-      "OPTOUT mode enabled");
-}
-
-void Trackinginfo(Context& ctx) {
-  protocol::Reply& reply = ctx.reply();
-  reply.Map(3);
-  reply.Bulk("flags");
-  reply.Set(1);
-  reply.Bulk("off");
-  reply.Bulk("redirect");
-  reply.Int(-1);
-  reply.Bulk("prefixes");
-  reply.Array(0);
-}
-
-void Getredir(Context& ctx) { ctx.reply().Int(-1); }
-
 }  // namespace client
 
 namespace {
@@ -137,7 +103,7 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .summary = "Says whether the next command's keys shall be tracked.",
      .complexity = "O(1)",
      .arguments = "(mode: YES | NO)",
-     .reply = "OK; here always an error, for keys are not tracked",
+     .reply = "OK",
      .example = "CLIENT CACHING YES"},
     {.name = "getname",
      .handler = client::Getname,
@@ -303,10 +269,11 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .arity = -3,
      .flags = kOwn,
      .acl = commands::kAclConnection,
+     .choose_lock = client::TrackingLock,
      .group = "connection",
      .since = "6.0.0",
-     .summary = "Asks for messages about changes of the keys that were read; only OFF is built.",
-     .complexity = "O(1)",
+     .summary = "Asks for messages about changes of the keys that were read.",
+     .complexity = "O(1); with REDIRECT O(N) for N connections",
      .arguments = "(status: ON | OFF) [REDIRECT client-id] [PREFIX prefix ...] [BCAST] [OPTIN] "
                   "[OPTOUT] [NOLOOP]",
      .reply = "OK",

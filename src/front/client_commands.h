@@ -1,5 +1,5 @@
-// The handlers of CLIENT's subcommands: those about the connection itself (client_commands.cc) and
-// those about others (client_others.cc).
+// The handlers of CLIENT's subcommands: those about the connection itself (client_commands.cc),
+// those of client-side caching (client_tracking.cc) and those about others (client_others.cc).
 #pragma once
 
 #include <algorithm>
@@ -28,6 +28,7 @@ void Setinfo(commands::Context& ctx);
 void Setname(commands::Context& ctx);
 void Tracking(commands::Context& ctx);
 void Trackinginfo(commands::Context& ctx);
+commands::LockClass TrackingLock(commands::Args args);
 
 // These run alone, with the gate closed.
 void Kill(commands::Context& ctx);

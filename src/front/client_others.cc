@@ -51,7 +51,7 @@ bool ParseKillFilters(Context& ctx, engine::ClientFilter* filter, bool* skip_me)
     } else if (ctx.ArgIs(i, "LADDR")) {
       filter->laddr = value;
     } else if (ctx.ArgIs(i, "USER")) {
-      if (value != "default") {
+      if (EngineContext::Of(ctx).engine().users().Find(value) == nullptr) {
         ctx.Error("ERR No such user '" + std::string(value) + "'");
         return false;
       }
@@ -105,7 +105,7 @@ void List(Context& ctx) {
     return ctx.Error(commands::errors::kSyntax);
   }
   std::ranges::sort(ids);
-  EngineContext::Of(ctx).client().last_command = ctx.command_table().Resolve(ctx.args());
+  EngineContext::Of(ctx).client().last_command = ctx.command_table().ResolveOwnName(ctx.args());
   std::map<uint64_t, std::string> lines;
   engine::ForEachClient(EngineContext::Of(ctx).engine(), [&](const Client& client) {
     if (type.has_value() && engine::TypeOf(client) != *type) return;

@@ -38,7 +38,9 @@ struct Connection : net::Source {
   bool wants_write = false;
   uint32_t asked = 0;    // the events that epoll watches for
   bool goes_on = false;  // stands in its loop's list of those that go on
+  bool shaking = false;  // stands in its loop's line of handshakes
   bool closed = false;
+  bool in_work = false;  // its loop is in the middle of work for it (EventLoop::ServeBusy)
 };
 
 }  // namespace sava::front

@@ -3,8 +3,8 @@
 
 #include "access/authenticate.h"
 #include "base/version.h"
-#include "commands/blocking.h"
 #include "commands/family.h"
+#include "engine/access_check.h"
 #include "engine/engine_context.h"
 #include "front/client_commands.h"
 #include "front/families.h"
@@ -113,24 +113,9 @@ void Quit(Context& ctx) {
 void Reset(Context& ctx) {
   EngineContext& ec = EngineContext::Of(ctx);
   ec.engine().ResetClient(ec.lane(), ec.client());
-  ec.client().authenticated = ec.engine().settings().requirepass.empty();
-  ec.client().user = "default";
-  ec.client().rate_generation = 0;
+  engine::BecomeDefaultUser(ec.engine(), ec.client());
   ctx.reply().set_resp(ec.client().resp);
   ctx.reply().Simple("RESET");
-}
-
-void AnswerNoReplicas(engine::Client& client) { protocol::Reply(&client.out, client.resp).Int(0); }
-
-// There are no replicas, so the time asked for passes unless none was wanted.
-void Wait(Context& ctx) {
-  int64_t replicas = 0;
-  int64_t until = 0;
-  if (!ctx.IntArg(1, &replicas) || !commands::TimeoutMillis(ctx, 2, &until)) return;
-  EngineContext& ec = EngineContext::Of(ctx);
-  engine::Client& client = ec.client();
-  if (replicas <= 0 || client.has(engine::kClientInExec)) return ctx.reply().Int(0);
-  ec.lane().waits.AwaitAnswer(client, until, AnswerNoReplicas);
 }
 
 constexpr uint32_t kHandshake =
@@ -202,19 +187,6 @@ constexpr commands::CommandSpec kRows[] = {
      .complexity = "O(N) for N watched keys and subscriptions",
      .reply = "RESET",
      .example = "RESET"},
-    {.name = "wait",
-     .handler = Wait,
-     .arity = 3,
-     .flags = commands::kNoscript,
-     .acl = commands::kAclConnection,
-     .group = "generic",
-     .since = "3.0.0",
-     .summary = "Waits until as many replicas have the connection's writes, or the time is over.",
-     .complexity = "O(1)",
-     .arguments = "numreplicas timeout",
-     .reply = "integer: how many replicas have them",
-     .example = "WAIT 0 100",
-     .tips = "request_policy:all_shards,response_policy:agg_min"},
 };
 
 }  // namespace

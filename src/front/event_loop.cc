@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +11,9 @@
 #include <utility>
 
 #include "base/alternate_stack.h"
+#include "engine/access_check.h"
 #include "front/loops.h"
+#include "net/tls_transport.h"
 
 namespace sava::front {
 
@@ -18,24 +21,13 @@ using engine::Client;
 
 namespace {
 
-constexpr size_t kKeepOutput = 16 * 1024;
+// How long the two sides may take to agree on how to speak.
+constexpr int64_t kHandshakeMs = 10000;
 
-// Answers that a client without the password has not taken yet.
-constexpr size_t kStrangerPending = 1024;
-
-// How long an answer waits for a log that cannot be written.
-constexpr int64_t kOwedMs = 3000;
-
-// Cuts the vectors off after so many bytes; how many are left.
-size_t Limit(iovec* vectors, size_t count, size_t bytes) {
-  for (size_t i = 0; i < count; ++i) {
-    if (vectors[i].iov_len >= bytes) {
-      vectors[i].iov_len = bytes;
-      return i + 1;
-    }
-    bytes -= vectors[i].iov_len;
-  }
-  return count;
+void NoteFailedHandshake(const Connection& connection, const net::Transfer& read) {
+  if (read.outcome == net::Transfer::Outcome::kAgain) return;
+  spdlog::warn("Error accepting a client connection: {} (addr={} laddr={})",
+               connection.transport->failure(), connection.client.addr, connection.client.laddr);
 }
 
 }  // namespace
@@ -50,9 +42,11 @@ EventLoop::EventLoop(Loops* loops, engine::Lane* lane)
       resp_(this),
       http_(this) {
   lane_.mailbox.set_wake([this] { loop_.Wake(); });
+  engine_.keyspace().gate().set_serve(lane_.index, [this](int wait_ms) { ServeBusy(wait_ms); });
 }
 
 EventLoop::~EventLoop() {
+  engine_.keyspace().gate().set_serve(lane_.index, nullptr);
   while (!owned_.empty()) Close(*owned_.begin()->second);
 }
 
@@ -112,7 +106,8 @@ void EventLoop::Open(Arrival arrival) {
   client.set(engine::kClientLocal, accepted.local);
   client.created_ms = client.last_active_ms = engine_.clock().WallMillis();
   // Over HTTP each request brings the password.
-  client.authenticated = accepted.http || engine_.settings().requirepass.empty();
+  engine::BecomeDefaultUser(engine_, client);
+  if (accepted.http) client.authenticated = true;
   engine_.AddClient(lane_, client);
   connection->asked = connection->transport->Interest(EPOLLIN);
   loop_.Add(accepted.fd, connection->asked, connection.get());
@@ -121,13 +116,31 @@ void EventLoop::Open(Arrival arrival) {
   opened.Opened();
 }
 
+// To forget what it watches, or waits for, takes locks.
+bool EventLoop::CannotClose(const Connection& connection) const {
+  const Client& client = connection.client;
+  return serving_busy_ && (connection.in_work || !client.watched.empty() ||
+                           client.waiter != nullptr || client.tracking != nullptr);
+}
+
 void EventLoop::Close(Connection& connection) {
   if (connection.closed) return;
+  if (CannotClose(connection)) [[unlikely]] {
+    to_close_.push_back(&connection);
+    connection.asked = 0;
+    loop_.Change(connection.client.fd, 0, &connection);
+    connection.client.set(engine::kClientCloseNow);
+    // Nothing is to be taken for it meanwhile; the lines of its keys are left later.
+    if (connection.client.waiter != nullptr) connection.client.waiter->Claim();
+    return;
+  }
   connection.closed = true;
   CountBuffers(connection);
   connection.Closing();
+  if (connection.client.feed != nullptr) connection.client.feed->Closing();
   held_.Remove(connection.hold);
   if (connection.goes_on) std::erase(going_on_, &connection);
+  if (connection.shaking) std::erase(shaking_, &connection);
   Client& client = connection.client;
   engine_.RemoveClient(lane_, client);
   loop_.Remove(client.fd);
@@ -139,184 +152,16 @@ void EventLoop::Close(Connection& connection) {
   owned_.erase(it);
 }
 
-// ---- writing ----
-
-bool EventLoop::OverOutputLimit(Connection& connection) {
-  Client& client = connection.client;
-  const size_t pending = client.out.pending();
-  if (pending == 0) {
-    client.soft_limit_since_ms = 0;
-    return false;
-  }
-  if (!client.authenticated && pending > kStrangerPending) return true;
-  const config::OutputBufferLimit& limit = engine_.admission().OutputLimitOf(client);
-  if (limit.hard > 0 && pending > limit.hard) return true;
-  if (limit.soft == 0 || pending <= limit.soft) {
-    client.soft_limit_since_ms = 0;
-    return false;
-  }
-  if (client.soft_limit_since_ms == 0) client.soft_limit_since_ms = lane_.now_ms;
-  return lane_.now_ms - client.soft_limit_since_ms > limit.soft_seconds * 1000;
-}
-
-void EventLoop::CloseOver(Connection& connection) {
-  const Client& client = connection.client;
-  lane_.stats.output_limit_disconnections.Add();
-  spdlog::warn(
-      "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
-      client.id, client.addr, client.out.pending());
-  Close(connection);
-}
-
-// How many of the pending bytes may leave now. What was produced since the last call tells of what
-// the client has changed, so it waits for that. With `always` it also waits for what others have
-// changed and the client has read, so that nobody sees what a power failure takes back.
-size_t EventLoop::Writable(Connection& connection) {
-  const Client& client = connection.client;
-  const size_t pending = client.out.pending();
-  const journal::Barrier* const barrier = host_.barrier();
-  if (barrier == nullptr) [[likely]]
-    return connection.hold.Produced(pending, 0, UINT64_MAX);
-  const uint64_t ticket = barrier->always() ? std::max(client.wrote, client.saw) : client.wrote;
-  return connection.hold.Produced(pending, ticket, barrier->kept());
-}
-
-// ---- output that waits for the barrier ----
-
-// Lets go what is kept.
-void EventLoop::LetGo() {
-  const journal::Barrier* const barrier = host_.barrier();
-  for (OutputHold* hold : held_.TakeKept(barrier == nullptr ? UINT64_MAX : barrier->kept())) {
-    if (!hold->owner().closed) hold->owner().Release();
-  }
-}
-
-// Whether this loop merges and writes after the round for what it holds, once for each ticket. With
-// `always` only when no other loop has clients, whose records would have to wait for the next sync.
-// REQUIRES: inside the gate.
-bool EventLoop::MayWriteLog() const {
-  const journal::Barrier* const barrier = host_.barrier();
-  if (barrier == nullptr || held_.newest() <= asked_ || !barrier->quick()) return false;
-  if (barrier->kept() >= held_.newest()) return false;
-  return !barrier->always() || loops_.AllBelongTo(*this);
-}
-
-// At the end of a round: who writes what the answers of this loop wait for.
-void EventLoop::SettleHeld() {
-  writes_log_ = MayWriteLog();
-  if (writes_log_) return;
-  held_.BeginWait();
-  LetGo();
-  if (held_.empty()) return held_.EndWait();
-  // A thread that was found merging looks once more.
-  if (held_.newest() > asked_ || !left_to_others_) engine_.journal().Nudge();
-}
-
-// Writes what the answers of this loop wait for: two threads that wake each other would take
-// longer. The next round follows at once and lets go what is kept by then. REQUIRES: outside the
-// gate, since a write may have to wait for the disk.
-void EventLoop::WriteLog() {
-  if (!writes_log_) return;
-  asked_ = held_.newest();
-  left_to_others_ = !engine_.journal().MergeHere();
-}
-
-// The log cannot be written and may never be. A client that has waited too long is not told what
-// became of its write, as when a connection breaks. With `always` it goes on waiting.
-void EventLoop::CloseOwed() {
-  const journal::Barrier* const barrier = host_.barrier();
-  if (barrier == nullptr || barrier->always() || barrier->good()) return;
-  std::vector<Connection*> owed;
-  for (const OutputHold* hold : held_.all()) {
-    if (lane_.now_ms - hold->since_ms() > kOwedMs) owed.push_back(&hold->owner());
-  }
-  for (Connection* connection : owed) {
-    spdlog::warn("Client id={} addr={} closed: its write cannot be written to the AOF.",
-                 connection->client.id, connection->client.addr);
-    Close(*connection);
-  }
-}
-
-// ---- sending ----
-
-// Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
-void EventLoop::CountBuffers(Connection& connection) {
-  Client& client = connection.client;
-  const size_t bytes = connection.closed ? 0
-                                         : connection.input.capacity() + client.out.block_bytes() +
-                                               client.queue_bytes;
-  if (bytes == client.counted_bytes) return;
-  lane_.memory.buffer_bytes.Add(bytes - client.counted_bytes);
-  client.counted_bytes = bytes;
-}
-
-void EventLoop::Flush(Connection& connection) {
-  Send(connection);
-  CountBuffers(connection);
-}
-
-void EventLoop::Send(Connection& connection) {
-  Client& client = connection.client;
-  if (client.out.over()) [[unlikely]]
-    return CloseOver(connection);
-  if (client.has(engine::kClientCloseNow)) {
-    Close(connection);
-    return;
-  }
-  for (size_t writable = Writable(connection); writable > 0;) {
-    iovec vectors[64];
-    const size_t count = Limit(vectors, client.out.Gather(vectors, 64), writable);
-    const net::Transfer sent = connection.transport->Writev(vectors, count);
-    lane_.stats.writes.Add();
-    if (sent.outcome == net::Transfer::Outcome::kAgain) break;
-    if (!sent.done()) return Close(connection);
-    lane_.stats.net_output.Add(sent.bytes);
-    client.net_output += sent.bytes;
-    client.last_active_ms = lane_.now_ms;
-    client.out.Consume(sent.bytes);
-    connection.hold.Sent(sent.bytes);
-    writable -= sent.bytes;
-  }
-  connection.wants_write = connection.hold.writable() > 0;
-  Ask(connection);
-  if (connection.hold.waits()) held_.Add(connection.hold, lane_.now_ms);
-  if (client.out.empty()) {
-    if (!engine_.switches().keeps_output.load(std::memory_order_relaxed)) {
-      client.out.ReleaseIfEmpty(kKeepOutput);
-    }
-    if (client.has(engine::kClientCloseAfterReply)) {
-      Close(connection);
-      return;
-    }
-  }
-  if (OverOutputLimit(connection)) return CloseOver(connection);
-  // Whatever it still sends is of no use.
-  if (client.has(engine::kClientCloseAfterReply)) SetReading(connection, false);
-}
-
-void EventLoop::SetReading(Connection& connection, bool on) {
-  if (connection.wants_read == on) return;
-  connection.wants_read = on;
-  Ask(connection);
-  if (on && connection.transport->Pending()) GoOnLater(connection);
-}
-
-// Has epoll watch for what the connection waits for.
-void EventLoop::Ask(Connection& connection) {
-  const uint32_t wanted =
-      (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
-  const uint32_t events = connection.transport->Interest(wanted);
-  if (events == connection.asked) return;
-  connection.asked = events;
-  loop_.Change(connection.client.fd, events, &connection);
-}
-
 // ---- receiving ----
 
 net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t room) {
   Client& client = connection.client;
+  const bool opening = connection.transport->Opening();
+  if (opening && WaitsForTurn(connection)) return {};
   const net::Transfer read = connection.transport->Read(target, room);
   lane_.stats.reads.Add();
+  if (opening && connection.transport->Opening() && !read.done())
+    NoteFailedHandshake(connection, read);
   if (read.done()) {
     lane_.stats.net_input.Add(read.bytes);
     client.net_input += read.bytes;
@@ -327,6 +172,33 @@ net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t ro
     Ask(connection);
   }
   return read;
+}
+
+// A step of a handshake may take as long as a thousand commands. So those who shake hands stand in
+// a line, from which each round takes one, and more only while it has time left; until then epoll
+// is not asked about them.
+bool EventLoop::WaitsForTurn(Connection& connection) {
+  if (has_turn_ == &connection) return false;
+  if (!connection.shaking) {
+    connection.shaking = true;
+    shaking_.push_back(&connection);
+    connection.asked = 0;
+    loop_.Change(connection.client.fd, 0, &connection);
+  }
+  return true;
+}
+
+void EventLoop::Shake() {
+  for (size_t left = shaking_.size(); left > 0 && !shaking_.empty(); --left) {
+    Connection& connection = *shaking_.front();
+    shaking_.pop_front();
+    connection.shaking = false;
+    has_turn_ = &connection;
+    connection.GoOn();
+    has_turn_ = nullptr;
+    if (!connection.closed) Ask(connection);
+    if (Enough()) return;
+  }
 }
 
 void EventLoop::GoOnLater(Connection& connection) {
@@ -396,7 +268,11 @@ void EventLoop::CheckIdle() {
   std::vector<Connection*> over;
   for (auto& [client, connection] : owned_) {
     const int64_t limit = connection->MaxIdle();
-    if (limit > 0 && lane_.now_ms - client->last_active_ms > limit * 1000) {
+    if (client->feed != nullptr) {
+      if (!client->has(engine::kClientFlushQueued)) TickFeed(*connection, &idle);
+    } else if (connection->transport->Opening()) {
+      if (lane_.now_ms - client->created_ms > kHandshakeMs) idle.push_back(connection.get());
+    } else if (limit > 0 && lane_.now_ms - client->last_active_ms > limit * 1000) {
       idle.push_back(connection.get());
     } else if (client->soft_limit_since_ms != 0 && OverOutputLimit(*connection)) {
       over.push_back(connection.get());
@@ -410,6 +286,7 @@ void EventLoop::CheckIdle() {
 void EventLoop::NoteBuffers() {
   const int64_t second = lane_.now_ms / 1000;
   for (const auto& [client, connection] : owned_) {
+    ChargeMemory(*connection);
     lane_.memory.recent_input.Note(second, client->query_bytes);
     lane_.memory.recent_output.Note(second, client->out.pending());
   }
@@ -448,7 +325,7 @@ void EventLoop::Serve() {
 }
 
 int EventLoop::WaitMillis() const {
-  if (writes_log_ || !going_on_.empty()) return 0;
+  if (writes_log_ || !going_on_.empty() || !shaking_.empty()) return 0;
   const int64_t next = std::min(next_upkeep_ms_, next_resume_ms_);
   return static_cast<int>(std::clamp<int64_t>(next - now_ms_, 0, 100));
 }
@@ -498,13 +375,44 @@ void EventLoop::CheckOutgoing() {
     }
     socket->id = engine_.NewClientId();
     connections_.fetch_add(1, std::memory_order_relaxed);
-    auto transport = std::make_unique<net::SocketTransport>(socket->fd);
+    std::unique_ptr<net::Transport> transport;
+    if (const auto& tls = one.outgoing.tls; tls != nullptr) {
+      transport = std::make_unique<net::TlsTransport>(socket->fd, *tls, net::PeerCheck::kRequired);
+    } else {
+      transport = std::make_unique<net::SocketTransport>(socket->fd);
+    }
     Open({std::move(*socket), std::move(transport), std::move(one.outgoing.make)});
   }
 }
 
+void EventLoop::ServeBusy(int wait_ms) {
+  if (serving_busy_) return;
+  if (!loop_.Ready(wait_ms)) return;
+  const keyspace::BusyPass pass(engine_.keyspace().gate());
+  if (!pass) return;
+  serving_busy_ = true;
+  const int64_t now_ms = std::exchange(lane_.now_ms, engine_.clock().WallMillis());
+  const base::Budget round = std::exchange(lane_.round, base::Budget());
+  engine::EffectGroup under_way = lane_.batch.effects.SetAside();
+  {
+    const RespService::Aside aside(&resp_);
+    TakeArrivals();
+    const uint64_t reads = lane_.stats.reads.get();
+    loop_.TellReady();
+    resp_.FinishRound();
+    // Those that are ready belong to the round under way: they are not looked at again at once.
+    if (wait_ms > 0 && lane_.stats.reads.get() == reads) usleep(1000);
+  }
+  lane_.batch.effects.Return(std::move(under_way));
+  lane_.round = round;
+  lane_.now_ms = now_ms;
+  serving_busy_ = false;
+}
+
 void EventLoop::AfterRound() {
+  for (Connection* connection : std::exchange(to_close_, {})) Close(*connection);
   if (!going_on_.empty()) GoOn();
+  if (!shaking_.empty()) Shake();
   resp_.FinishRound();
   DeliverMail();
   TakeArrivals();
@@ -535,8 +443,14 @@ void EventLoop::AfterRound() {
     drained_.store(false, std::memory_order_release);
     http_.EndDrain();
   }
+  if (limits_.client_memory.load(std::memory_order_relaxed) > 0) [[unlikely]]
+    KeepClientsWithinMemory();
   writes_log_ = false;
   if (!held_.empty()) SettleHeld();
+  // Without a log nothing waits for the journal but replicas: who has something for them merges it.
+  if (!writes_log_ && host_.barrier() == nullptr && engine_.journal().enabled()) {
+    writes_log_ = engine_.journal().HasUnmerged(lane_.index);
+  }
   graveyard_.clear();
   next_resume_ms_ = engine_.NextResume(lane_);
   engine_.EndRound(lane_);

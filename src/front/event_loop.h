@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,7 @@
 #include "net/connect.h"
 #include "net/loop.h"
 #include "net/socket.h"
+#include "net/tls_context.h"
 #include "net/transport.h"
 
 namespace sava::front {
@@ -48,6 +50,8 @@ struct Outgoing {
   ConnectionMaker make;
   // Told why there is no connection, on the loop's thread, inside the gate.
   std::function<void(const std::string& error)> failed;
+  // Encrypts it; none: plain. The handshake is made once the connection is open.
+  std::shared_ptr<const net::TlsContext> tls = nullptr;
 };
 
 class EventLoop final : public net::Rounds {
@@ -91,6 +95,11 @@ class EventLoop final : public net::Rounds {
   // Whether it wants to hear that there is something to read.
   void SetReading(Connection& connection, bool on);
 
+  // In the middle of a round, while another thread is busy, or this one with one client: the other
+  // clients of this loop are answered as far as that can be (Runner::RunBusy).
+  void ServeBusy(int wait_ms);
+  bool serving_busy() const { return serving_busy_; }
+
   void BeforeRound() override;
   bool Enough() override;
   void AfterRound() override;
@@ -101,11 +110,16 @@ class EventLoop final : public net::Rounds {
   void Open(Arrival arrival);
   void Ask(Connection& connection);
   void GoOn();
+  bool CannotClose(const Connection& connection) const;
+  bool WaitsForTurn(Connection& connection);
+  void Shake();
   void CheckOutgoing();
   bool OverOutputLimit(Connection& connection);
   void CloseOver(Connection& connection);
   size_t Writable(Connection& connection);
   void Send(Connection& connection);
+  bool SendFeed(Connection& connection);
+  void TickFeed(Connection& connection, std::vector<Connection*>* idle);
   void LetGo();
   bool MayWriteLog() const;
   void SettleHeld();
@@ -114,6 +128,9 @@ class EventLoop final : public net::Rounds {
   void Resume();
   void DeliverMail();
   void TakeArrivals();
+  // For maxmemory-clients (client_memory.cc).
+  void ChargeMemory(Connection& connection);
+  void KeepClientsWithinMemory();
   void CheckIdle();
   // For INFO's client_recent_max_*.
   void NoteBuffers();
@@ -131,6 +148,10 @@ class EventLoop final : public net::Rounds {
   std::atomic<size_t> connections_{0};
   std::vector<std::unique_ptr<Connection>> graveyard_;
   std::vector<Connection*> going_on_;
+  std::vector<Connection*> to_close_;  // when nobody is busy any more
+  bool serving_busy_ = false;
+  std::deque<Connection*> shaking_;       // in line for a step of their handshakes
+  const Connection* has_turn_ = nullptr;  // the one whose turn it is
   RespService resp_;
   HttpService http_;
   HoldList held_;

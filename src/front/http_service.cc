@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/access_check.h"
 #include "front/event_loop.h"
 #include "http/guard.h"
 #include "http/problem.h"
@@ -31,7 +32,7 @@ constexpr size_t kHeaderForKey = 4;
 }  // namespace
 
 void HttpConnection::OnEvents(uint32_t events) {
-  if (closed) return;
+  if (closed || (service->loop_.serving_busy() && (service->working_ || busy()))) return;
   events = transport->Ready(events);
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) {
     service->loop_.Close(*this);
@@ -68,8 +69,8 @@ std::unique_ptr<Connection> HttpService::NewConnection() {
 
 http::Site HttpService::Site() const {
   const config::Settings& settings = engine_.settings();
-  http::Site site{settings.requirepass, settings.http_hosts, settings.associations_prefix,
-                  settings.associations_top};
+  http::Site site{&engine_.users(), settings.http_hosts, settings.associations_prefix,
+                  settings.associations_top, settings.associations_guid_keys};
   site.max_key = std::min<size_t>(kMaxKey, settings.http_max_header / kHeaderForKey);
   const int64_t up_ms = lane_.now_ms - loop_.host().start_unix_ms();
   site.uptime_s = std::max<int64_t>(0, up_ms / 1000);
@@ -135,6 +136,15 @@ void HttpService::RunInput(HttpConnection& connection) {
 
 void HttpService::Run(HttpConnection& connection, char* bytes, size_t size) {
   if (connection.ending) return Send(connection);
+  working_ = true;
+  RunAll(connection, bytes, size);
+  working_ = false;
+  if (connection.closed) return;
+  if (connection.ending) return Send(connection);
+  if (!connection.busy() && !connection.backlogged) loop_.SetReading(connection, true);
+}
+
+void HttpService::RunAll(HttpConnection& connection, char* bytes, size_t size) {
   while (true) {
     connection.backlogged = false;
     const size_t used = Work(connection, bytes, &size);
@@ -144,9 +154,6 @@ void HttpService::Run(HttpConnection& connection, char* bytes, size_t size) {
     bytes = connection.input.data();
     size = connection.input.size();
   }
-  if (connection.closed) return;
-  if (connection.ending) return Send(connection);
-  if (!connection.busy() && !connection.backlogged) loop_.SetReading(connection, true);
 }
 
 size_t HttpService::Work(HttpConnection& connection, char* bytes, size_t* size) {
@@ -190,6 +197,11 @@ bool HttpService::WorkOne(HttpConnection& connection, HttpParser::Outcome outcom
     return false;
   }
   response_.Clear();
+  if (loop_.serving_busy()) {
+    http::Problem(&response_, 503, "the server is busy running a script");
+    Respond(connection, false);
+    return true;
+  }
   executor_.set_client(&connection.client);
   const http::Site site = Site();
   http::Call call{parser.request(), site, executor_, &response_};
@@ -210,9 +222,21 @@ bool HttpService::WorkOne(HttpConnection& connection, HttpParser::Outcome outcom
 bool HttpService::Admit(HttpConnection& connection) {
   response_.Clear();
   const protocol::HttpRequest& request = connection.parser.request();
-  if (http::Routes::Admit(request, Site(), &response_)) return true;
+  if (http::Routes::Admit(request, Site(), &response_)) {
+    const bool proved = http::Routes::Guarded(request);
+    UseUser(connection.client, proved ? http::UserOf(request.authorization) : "default");
+    return true;
+  }
   if (response_.status == 401 && !request.authorization.empty()) NoteRefused(connection);
   return false;
+}
+
+// The request is its user's.
+void HttpService::UseUser(engine::Client& client, std::string user) {
+  if (engine_.users().Find(user) == nullptr) user = "default";
+  if (client.user == user) return;
+  client.user = std::move(user);
+  engine::UseRulesOfUser(engine_, client);
 }
 
 // A wrong password stands in ACL LOG, as one of AUTH does.

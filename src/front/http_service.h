@@ -70,12 +70,14 @@ class HttpService {
   void EndOfInput(HttpConnection& connection);
   // Works on what has come and answers. Bytes: those just read, or the connection's input.
   void Run(HttpConnection& connection, char* bytes, size_t size);
+  void RunAll(HttpConnection& connection, char* bytes, size_t size);
   void RunInput(HttpConnection& connection);
   // How many bytes of the requests it answered; *size shrinks by what the parser has taken out.
   size_t Work(HttpConnection& connection, char* bytes, size_t* size);
   // False when nothing more is to be done for now.
   bool WorkOne(HttpConnection& connection, protocol::HttpParser::Outcome outcome);
   bool Admit(HttpConnection& connection);
+  void UseUser(engine::Client& client, std::string user);
   void NoteRefused(const HttpConnection& connection);
   void Keep(HttpConnection& connection, const char* bytes, size_t size, size_t used);
   void Respond(HttpConnection& connection, bool close);
@@ -95,6 +97,7 @@ class HttpService {
   std::unordered_set<HttpConnection*> connections_;
   std::unique_ptr<char[]> bytes_;
   bool draining_ = false;
+  bool working_ = false;  // in the middle of a request
 };
 
 }  // namespace sava::front

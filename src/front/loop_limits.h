@@ -13,6 +13,7 @@ namespace sava::front {
 struct LoopLimits {
   std::atomic<int64_t> max_bulk{512LL << 20};
   std::atomic<uint64_t> query_buffer{1ULL << 30};
+  std::atomic<uint64_t> client_memory{0};  // of all clients that may be closed; 0: no limit
   std::atomic<int64_t> timeout{0};
   std::atomic<int64_t> keepalive{300};
   std::atomic<int64_t> hz{10};
@@ -23,7 +24,8 @@ struct LoopLimits {
   std::atomic<bool> refuse_strangers{true};  // protected mode without a password
   std::atomic<bool> one_loop{false};         // new connections go to the first loop
 
-  void Load(const config::Settings& settings);
+  // open: clients need not say who they are.
+  void Load(const config::Settings& settings, bool open);
 };
 
 }  // namespace sava::front

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "http/problem.h"
+#include "net/tls_transport.h"
 #include "protocol/http_response.h"
 #include "protocol/reply.h"
 
@@ -28,9 +29,13 @@ constexpr std::string_view kDenied =
     "from this machine, or in the configuration file), or, if the port cannot be reached from "
     "outside, disable protected mode with CONFIG SET protected-mode no.";
 
-// Closes it.
-void Refuse(const net::Accepted& accepted, std::string_view code, int status,
+// Closes it. Who is to speak TLS hears nothing: a handshake would have to come first.
+void Refuse(const net::Accepted& accepted, bool tls, std::string_view code, int status,
             std::string_view why) {
+  if (tls) {
+    close(accepted.fd);
+    return;
+  }
   protocol::OutBuffer out;
   if (accepted.http) {
     protocol::HttpResponse response;
@@ -66,6 +71,7 @@ class Loops::Listener final : public net::Source {
   int fd() const { return fd_; }
   const Place& place() const { return place_; }
   bool http() const { return place_.http; }
+  bool tls() const { return place_.tls; }
   void Shut() {
     close(fd_);
     fd_ = -1;
@@ -89,21 +95,31 @@ Loops::~Loops() { Stop(); }
 // Where the settings want listeners, each place once.
 std::vector<Loops::Place> Loops::Wanted(const config::Settings& settings) const {
   std::vector<Place> places;
-  const auto add = [&](const std::string& entry, int64_t port, bool http) {
+  const auto add = [&](const std::string& entry, int64_t port, bool http, bool tls) {
     Place place;
     place.optional = entry.starts_with('-');
     place.address = place.optional ? entry.substr(1) : entry;
     place.port = static_cast<int>(port);
     place.http = http;
-    place.name = (http ? "http://" : "") + AddressText(place.address, port);
+    place.tls = tls;
+    place.name = (http ? (tls ? "https://" : "http://") : (tls ? "tls://" : "")) +
+                 AddressText(place.address, port);
     const auto same = [&](const Place& other) { return other.name == place.name; };
     if (std::ranges::none_of(places, same)) places.push_back(std::move(place));
   };
   if (settings.port != 0) {
-    for (const std::string& entry : settings.bind) add(entry, settings.port, false);
+    for (const std::string& entry : settings.bind) add(entry, settings.port, false, false);
+  }
+  if (settings.tls_port != 0) {
+    for (const std::string& entry : settings.bind) add(entry, settings.tls_port, false, true);
   }
   if (settings.http_port != 0 && http_) {
-    for (const std::string& entry : settings.http_bind) add(entry, settings.http_port, true);
+    for (const std::string& entry : settings.http_bind) add(entry, settings.http_port, true, false);
+  }
+  if (settings.http_tls_port != 0) {
+    for (const std::string& entry : settings.http_bind) {
+      add(entry, settings.http_tls_port, true, true);
+    }
   }
   if (!settings.unixsocket.empty()) {
     Place place;
@@ -122,9 +138,13 @@ base::Result<std::unique_ptr<Loops::Listener>> Loops::Open(const config::Setting
                              : net::ListenTcp(place.address, place.port, backlog);
   if (!fd) {
     const bool in_use = fd.error().find(strerror(EADDRINUSE)) != std::string::npos;
-    return base::Error{fd.error() + (place.http ? " (for HTTP: another --http-port, or 0 for none)"
-                                     : in_use   ? ". End it, or choose another --port"
-                                                : "")};
+    const char* const option = place.http ? (place.tls ? "--http-tls-port" : "--http-port")
+                                          : (place.tls ? "--tls-port" : "--port");
+    const std::string advice = place.http
+                                   ? fmt::format(" (for HTTP: another {}, or 0 for none)", option)
+                               : in_use ? fmt::format(". End it, or choose another {}", option)
+                                        : "";
+    return base::Error{fd.error() + advice};
   }
   if (place.port == 0) unix_path_ = place.address;
   return std::make_unique<Listener>(this, *fd, place);
@@ -209,12 +229,12 @@ void Loops::Accept(const Listener& listener) {
     }
     if (client_count() >= limits_.maxclients.load(std::memory_order_relaxed)) {
       engine_.lanes()[0]->stats.rejected_connections.Add();
-      Refuse(accepted, "ERR", 503, kFull);
+      Refuse(accepted, listener.tls(), "ERR", 503, kFull);
       continue;
     }
     if (!accepted.local && limits_.refuse_strangers.load(std::memory_order_relaxed)) {
       engine_.lanes()[0]->stats.rejected_connections.Add();
-      Refuse(accepted, "DENIED", 403, kDenied);
+      Refuse(accepted, listener.tls(), "DENIED", 403, kDenied);
       continue;
     }
     engine_.lanes()[0]->stats.connections.Add();
@@ -224,9 +244,16 @@ void Loops::Accept(const Listener& listener) {
       if (keepalive > 0) net::SetKeepAlive(accepted.fd, keepalive);
     }
     accepted.id = engine_.NewClientId();
-    auto transport = std::make_unique<net::SocketTransport>(accepted.fd);
+    auto transport = Carry(accepted.fd, listener);
     NextLoop().Adopt({std::move(accepted), std::move(transport), {}});
   }
+}
+
+std::unique_ptr<net::Transport> Loops::Carry(int fd, const Listener& listener) const {
+  if (!listener.tls()) return std::make_unique<net::SocketTransport>(fd);
+  auto transport = std::make_unique<net::TlsTransport>(fd, *tls_.server, tls_.clients);
+  if (listener.http()) transport->SpeakHttp();
+  return transport;
 }
 
 // The one with the fewest connections. Under `appendfsync always` all writers wait for the same
@@ -308,12 +335,13 @@ void Loops::WakeHolders() {
   for (auto& loop : loops_) loop->WakeIfHolding();
 }
 
-void Loops::Stop() {
+void Loops::Stop(const std::function<void()>& stopped) {
   if (!started_) return;
   started_ = false;
   Drain();
   for (auto& loop : loops_) loop->Stop();
   for (auto& loop : loops_) loop->Join();
+  if (stopped) stopped();
   listeners_.clear();
   if (!unix_path_.empty()) unlink(unix_path_.c_str());
   loops_.clear();

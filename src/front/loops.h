@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,6 +13,7 @@
 #include "front/event_loop.h"
 #include "front/front_host.h"
 #include "front/loop_limits.h"
+#include "front/tls.h"
 
 namespace sava::front {
 
@@ -23,7 +25,12 @@ class Loops {
   // Opens the listening sockets of the settings and closes the earlier ones; when some cannot be
   // opened the earlier ones stay.
   base::Status Listen(const config::Settings& settings);
-  // From now on none is opened for HTTP.
+  // What connections that come, or are opened, from now on are encrypted with. REQUIRES: before
+  // Start, or with the gate closed.
+  void UseTls(Tls tls) { tls_ = std::move(tls); }
+  // Inside the gate.
+  const Tls& tls() const { return tls_; }
+  // From now on none is opened for HTTP, but for HTTP over TLS.
   void WithoutHttp() { http_ = false; }
   bool http() const { return http_; }
   void Start();
@@ -36,7 +43,8 @@ class Loops {
   // Wakes the loops that hold replies back until the log is synced. From any thread.
   void WakeHolders();
   // Drains, ends the threads, closes everything.
-  void Stop();
+  // `stopped` is called when no loop runs any more, and their mailboxes are still there.
+  void Stop(const std::function<void()>& stopped = nullptr);
 
   FrontHost& host() const { return host_; }
   engine::Engine& engine() const { return engine_; }
@@ -54,10 +62,11 @@ class Loops {
  private:
   class Listener;
   struct Place {
-    std::string name;     // "127.0.0.1:6379", "http://127.0.0.1:7379", "unix:PATH"
+    std::string name;     // "127.0.0.1:6379", "http://127.0.0.1:7379", "tls://…", "unix:PATH"
     std::string address;  // or the path
     int port = 0;         // 0: a unix socket
     bool http = false;
+    bool tls = false;
     bool optional = false;  // "-ADDRESS": no reason to fail
   };
 
@@ -69,6 +78,7 @@ class Loops {
   void AddListeners(std::vector<std::unique_ptr<Listener>> listeners);
   std::vector<Place> CloseOthers(const std::vector<Place>& places);
   void Accept(const Listener& listener);
+  std::unique_ptr<net::Transport> Carry(int fd, const Listener& listener) const;
 
   FrontHost& host_;
   engine::Engine& engine_;
@@ -76,6 +86,7 @@ class Loops {
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::mutex mutex_;  // CONFIG SET, and the main thread when the server ends
   std::vector<std::unique_ptr<Listener>> listeners_;  // guarded by mutex_
+  Tls tls_;                                           // guarded by the gate
   bool http_ = true;
   std::vector<std::unique_ptr<Listener>> retired_;
   std::string unix_path_;

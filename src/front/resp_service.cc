@@ -20,11 +20,14 @@ namespace {
 constexpr uint32_t kHeldBack = engine::kClientParked | engine::kClientPaused;
 
 constexpr size_t kArena = 1 << 20;
+constexpr size_t kBusyArena = 128 * 1024;
 constexpr size_t kReadSize = 16 * 1024;     // at first
 constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a millisecond of commands
 constexpr size_t kMaxBatch = 64;
 constexpr size_t kKeptArgs = 16 * 1024;
 constexpr size_t kMostHeld = 64 * 1024;
+constexpr uint64_t kStrangerQuery = 1 << 20;  // most bytes of who has not given a password
+constexpr int64_t kStrangerIdle = 60;         // seconds without a word from one
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {
@@ -36,7 +39,7 @@ bool SpeaksHttp(std::string_view name) {
 RespConnection::RespConnection(RespService* owner) : service(owner), read_size(kReadSize) {}
 
 void RespConnection::OnEvents(uint32_t events) {
-  if (closed) return;
+  if (closed || (in_work && service->loop_.serving_busy())) return;
   events = transport->Ready(events);
   if ((events & EPOLLOUT) != 0) service->EnterRound(*this);
   // Nothing is read from a peer that closed its side, or from a connection to be closed.
@@ -59,11 +62,33 @@ void RespConnection::GoOn() {
 
 int64_t RespConnection::MaxIdle() const {
   if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
-  return service->loop_.limits().timeout.load(std::memory_order_relaxed);
+  if (client.feed != nullptr) return 0;
+  const int64_t limit = service->loop_.limits().timeout.load(std::memory_order_relaxed);
+  if (client.authenticated) return limit;
+  return limit == 0 ? kStrangerIdle : std::min(limit, kStrangerIdle);
 }
 
 RespService::RespService(EventLoop* loop)
     : loop_(*loop), engine_(loop->engine()), lane_(loop->lane()), arena_(new char[kArena]) {}
+
+RespService::Aside::Aside(RespService* service) : service_(*service), arena_(new char[kBusyArena]) {
+  for (RespConnection* connection : service_.round_) connection->in_work = true;
+  Swap();
+}
+
+RespService::Aside::~Aside() {
+  Swap();
+  for (RespConnection* connection : service_.round_) connection->in_work = false;
+}
+
+void RespService::Aside::Swap() {
+  std::swap(arena_, service_.arena_);
+  std::swap(arena_used_, service_.arena_used_);
+  std::swap(round_, service_.round_);
+  std::swap(pending_, service_.pending_);
+  std::swap(args_, service_.args_);
+  std::swap(requests_, service_.requests_);
+}
 
 // ---- reading and parsing ----
 
@@ -75,6 +100,12 @@ void RespService::EnterRound(RespConnection& connection) {
 
 protocol::ParseLimits RespService::LimitsFor(const RespConnection& connection) const {
   return {loop_.limits().max_bulk.load(std::memory_order_relaxed), connection.client.authenticated};
+}
+
+// What is queued in a transaction counts, too.
+uint64_t RespService::QueryLimitFor(const RespConnection& connection) const {
+  const uint64_t limit = loop_.limits().query_buffer.load(std::memory_order_relaxed);
+  return connection.client.authenticated ? limit : std::min(limit, kStrangerQuery);
 }
 
 // False when nothing new is there to parse.
@@ -128,7 +159,7 @@ bool RespService::ReadInput(RespConnection& connection) {
   } else {
     connection.input.Grow(size);
     connection.view = connection.input.view();
-    if (connection.view.size() > loop_.limits().query_buffer.load(std::memory_order_relaxed)) {
+    if (connection.view.size() + client.queue_bytes > QueryLimitFor(connection)) {
       lane_.stats.query_limit_disconnections.Add();
       spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
                    client.addr);
@@ -148,7 +179,8 @@ void RespService::Read(RespConnection& connection) {
       !connection.input.empty()) {
     return;
   }
-  if (arena_used_ + connection.read_size > kArena) FinishRound();
+  const size_t arena = loop_.serving_busy() ? kBusyArena : kArena;
+  if (arena_used_ + connection.read_size > arena) FinishRound();
   if (connection.closed || !ReadInput(connection)) return;
   EnterRound(connection);
   Parse(connection);
@@ -217,22 +249,37 @@ bool RespService::ParseOne(RespConnection& connection) {
 void RespService::RunPending() {
   if (pending_.empty()) return;
   requests_.clear();
-  for (const Pending& pending : pending_) {
+  for (const RespPending& pending : pending_) {
     engine::Request request;
     request.client = &pending.connection->client;
     request.args = {args_.data() + pending.first_arg, pending.arg_count};
     requests_.push_back(request);
   }
+  if (loop_.serving_busy()) {
+    engine_.runner().RunBusy(lane_, requests_);
+    return TakeOutcomes();
+  }
+  // Who learns of a change and then asks anything has been told what that makes stale.
+  if (engine_.tracking().any()) [[unlikely]]
+    engine_.ReceiveMail(lane_);
   engine_.BeginBatch(lane_);
   engine_.Prepare(lane_, requests_);
   engine_.RunBatch(lane_, requests_);
   engine_.EndBatch(lane_);
+  TakeOutcomes();
+}
+
+void RespService::TakeOutcomes() {
   for (size_t i = 0; i < pending_.size(); ++i) {
     RespConnection& connection = *pending_[i].connection;
     if (requests_[i].outcome == engine::Request::Outcome::kDone) {
       connection.done = pending_[i].end;
     } else {
       connection.refused = true;
+      // Nobody is busy any more.
+      if (loop_.serving_busy() && !connection.client.waiting()) {
+        lane_.waits.Yield(connection.client);
+      }
     }
   }
   pending_.clear();

@@ -43,6 +43,14 @@ struct RespConnection final : Connection {
   bool ended = false;    // sends no more, and waits for answers
 };
 
+// A command of the round.
+struct RespPending {
+  RespConnection* connection;
+  size_t end;  // of its view, after this command
+  uint32_t first_arg;
+  uint32_t arg_count;
+};
+
 class RespService {
  public:
   explicit RespService(EventLoop* loop);
@@ -51,23 +59,39 @@ class RespService {
   // Runs what is pending, keeps what is left of the input, answers.
   void FinishRound();
 
+  // What the service was at is set aside while another round is made inside it; its connections are
+  // left alone.
+  class Aside {
+   public:
+    explicit Aside(RespService* service);
+    ~Aside();
+    Aside(const Aside&) = delete;
+    Aside& operator=(const Aside&) = delete;
+
+   private:
+    void Swap();
+
+    RespService& service_;
+    std::unique_ptr<char[]> arena_;
+    size_t arena_used_ = 0;
+    std::vector<RespConnection*> round_;
+    std::vector<RespPending> pending_;
+    std::vector<std::string_view> args_;
+    std::vector<engine::Request> requests_;
+  };
+
  private:
   friend struct RespConnection;
-
-  struct Pending {
-    RespConnection* connection;
-    size_t end;  // of view, after this command
-    uint32_t first_arg;
-    uint32_t arg_count;
-  };
 
   void Read(RespConnection& connection);
   bool ReadInput(RespConnection& connection);
   void Parse(RespConnection& connection);
   bool ParseOne(RespConnection& connection);
   void RunPending();
+  void TakeOutcomes();
   void EnterRound(RespConnection& connection);
   void FinishConnection(RespConnection& connection);
+  uint64_t QueryLimitFor(const RespConnection& connection) const;
   protocol::ParseLimits LimitsFor(const RespConnection& connection) const;
 
   EventLoop& loop_;
@@ -76,7 +100,7 @@ class RespService {
   std::unique_ptr<char[]> arena_;
   size_t arena_used_ = 0;
   std::vector<RespConnection*> round_;
-  std::vector<Pending> pending_;
+  std::vector<RespPending> pending_;
   std::vector<std::string_view> args_;
   std::vector<engine::Request> requests_;
 };

@@ -1,6 +1,7 @@
 #include "http/associations.h"
 
 #include "base/text.h"
+#include "http/guid.h"
 #include "http/problem.h"
 #include "http/text.h"
 
@@ -20,6 +21,17 @@ bool ReadKey(JsonReader* reader, const JsonMember& member, std::string* scratch,
   if (!member.in_text) scratch->assign(member.value);
   *value = member.in_text ? member.value : std::string_view(*scratch);
   return true;
+}
+
+// With associations-guid-keys a GUID is one key, however it is written.
+void Canonicalise(const Site& site, Association* association) {
+  if (!site.associations_guid_keys) return;
+  if (CanonicalGuid(association->key, &association->key_scratch)) {
+    association->key = association->key_scratch;
+  }
+  if (CanonicalGuid(association->associated, &association->associated_scratch)) {
+    association->associated = association->associated_scratch;
+  }
 }
 
 // *k from the query; false when it is not a number in range.
@@ -42,9 +54,11 @@ bool AppendPair(protocol::ReplyValue pair, std::string* body) {
   const protocol::ReplyValue member = *part;
   const protocol::ReplyValue frequency = *++part;
   if (!member.is_text() || !frequency.is_int()) return false;
+  char digits[24];
   body->append("{\"associatedKey\":");
   AppendJson(body, member.text());
-  body->append(",\"frequency\":").append(base::IntText(frequency.integer())).push_back('}');
+  body->append(",\"frequency\":").append(digits, base::FormatInt(frequency.integer(), digits));
+  body->push_back('}');
   return true;
 }
 
@@ -53,6 +67,8 @@ void WriteTop(Call& call) {
   const protocol::ReplyValue reply = call.reply();
   if (reply.is_error()) return ProblemFromError(response, reply.text(), call.executor);
   std::string& body = response->body;
+  constexpr size_t kUsualPair = 80;  // a GUID and its frequency
+  if (reply.is_container()) body.reserve(reply.size() * kUsualPair);
   bool good = reply.kind() == protocol::ReplyKind::kArray;
   for (const protocol::ReplyValue pair : reply) {
     body.push_back(body.empty() ? '[' : ',');
@@ -114,6 +130,7 @@ Step Associations::Record(Call& call) {
             R"(The body is not {"key": ..., "associatedKey": ...}: )" + reader.error() + ".");
     return Step::kDone;
   }
+  Canonicalise(call.site, &association_);
   if (association_.key.size() > call.site.max_key) {
     KeyTooLong(call.response, call.site.max_key);
     return Step::kDone;
@@ -139,6 +156,8 @@ bool Associations::KeyOf(Call& call, std::string_view name) {
     KeyTooLong(call.response, call.site.max_key);
     return false;
   }
+  std::string canonical;
+  if (call.site.associations_guid_keys && CanonicalGuid(decoded, &canonical)) decoded = canonical;
   key_.assign(call.site.associations_prefix).append(decoded);
   return true;
 }
@@ -242,6 +261,7 @@ bool BatchJob::ReadElement(Call& call, JsonReader* reader) {
     Refuse(call, reader->error());
     return false;
   }
+  Canonicalise(call.site, &association_);
   if (association_.key.size() > call.site.max_key) {
     KeyTooLong(call.response, call.site.max_key,
                ",\"index\":" + base::IntText(static_cast<int64_t>(elements_.size())));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/secret.h"
 #include "base/text.h"
 #include "http/problem.h"
 #include "http/text.h"
@@ -62,19 +61,6 @@ bool IsOurHost(std::string_view host, std::span<const std::string> hosts) {
   });
 }
 
-bool KnowsPassword(std::string_view authorization, std::string_view password) {
-  const auto [scheme, rest] = SplitScheme(authorization);
-  if (base::EqualsNoCase(scheme, "bearer")) return base::SameSecret(rest, password);
-  if (!base::EqualsNoCase(scheme, "basic")) return false;
-  std::string pair;
-  if (!Base64Decode(rest, &pair)) return false;
-  const size_t colon = pair.find(':');
-  if (colon == std::string::npos) return false;
-  const std::string_view user = std::string_view(pair).substr(0, colon);
-  const bool right = base::SameSecret(std::string_view(pair).substr(colon + 1), password);
-  return right && (user.empty() || user == "default");
-}
-
 std::string UserOf(std::string_view authorization) {
   const auto [scheme, rest] = SplitScheme(authorization);
   std::string pair;
@@ -83,6 +69,20 @@ std::string UserOf(std::string_view authorization) {
     if (colon != std::string::npos && colon > 0) return pair.substr(0, colon);
   }
   return "default";
+}
+
+bool Proves(std::string_view authorization, const access::Users& users) {
+  const auto [scheme, rest] = SplitScheme(authorization);
+  if (base::EqualsNoCase(scheme, "bearer")) {
+    return users.Authenticate("default", rest) != nullptr;
+  }
+  if (!base::EqualsNoCase(scheme, "basic")) return users.open();
+  std::string pair;
+  if (!Base64Decode(rest, &pair)) return users.open();
+  const size_t colon = pair.find(':');
+  if (colon == std::string::npos) return users.open();
+  return users.Authenticate(UserOf(authorization), std::string_view(pair).substr(colon + 1)) !=
+         nullptr;
 }
 
 bool IsCrossSite(const protocol::HttpRequest& request) {
@@ -111,7 +111,7 @@ bool MayEnter(const protocol::HttpRequest& request, const Site& site,
             "in the setting http-hosts.");
     return false;
   }
-  if (!site.password.empty() && !KnowsPassword(request.authorization, site.password)) {
+  if (site.users != nullptr && !Proves(request.authorization, *site.users)) {
     Problem(response, 401, "The password is needed: Authorization Basic or Bearer.");
     response->AddField("WWW-Authenticate", R"(Basic realm="sava", charset="UTF-8")");
     response->AddField("WWW-Authenticate", R"(Bearer realm="sava")");

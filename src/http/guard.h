@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "access/users.h"
 #include "protocol/http_parser.h"
 #include "protocol/http_response.h"
 
@@ -14,10 +15,11 @@ namespace sava::http {
 
 // What the routes need to know of the configuration.
 struct Site {
-  std::string_view password;           // empty: none is asked for
-  std::span<const std::string> hosts;  // names this server may be called by; "*": any
+  const access::Users* users = nullptr;  // nullptr: nobody has to say who he is
+  std::span<const std::string> hosts;    // names this server may be called by; "*": any
   std::string_view associations_prefix = "assoc:";
   int64_t associations_top = 20;
+  bool associations_guid_keys = false;
   size_t max_key = 2048;  // bytes of a key, wherever it stands: it fits into a path
   int64_t uptime_s = 0;
   bool refuses_writes = false;  // the disk is in trouble
@@ -27,11 +29,12 @@ struct Site {
 // other may be a web page's own name that has been pointed at this machine.
 bool IsOurHost(std::string_view host, std::span<const std::string> hosts);
 
-// Basic or Bearer with the password.
-bool KnowsPassword(std::string_view authorization, std::string_view password);
-
-// The user it names, for the records: `default` unless Basic names another.
+// The user it names: `default` unless Basic names another.
 std::string UserOf(std::string_view authorization);
+
+// Whether it proves to be that user: Basic with his name and password, or Bearer with the password
+// of `default`, who need not prove anything when he has none.
+bool Proves(std::string_view authorization, const access::Users& users);
 
 // A write that a browser sends for a page of another site.
 bool IsCrossSite(const protocol::HttpRequest& request);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
+#include <cstring>
 #include <functional>
 
 namespace sava::http {
@@ -18,6 +19,24 @@ constexpr size_t kMaxDepth = 65;  // the object that is read counts
 bool IsPlain(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
+
+// How many of the first characters stand for themselves; eight are looked at together.
+size_t PlainPrefix(std::string_view text) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kTops = 0x80 * kOnes;
+  // Of bytes below 0x80: the top bit where the byte is `value`; where it is below 0x20.
+  const auto equal = [](uint64_t word, uint64_t value) {
+    return ((word ^ value * kOnes) - kOnes) & kTops;
+  };
+  size_t i = 0;
+  for (uint64_t word = 0; i + sizeof word <= text.size(); i += sizeof word) {
+    memcpy(&word, text.data() + i, sizeof word);
+    const uint64_t special = word | equal(word, '"') | equal(word, '\\') | (word - 0x20 * kOnes);
+    if ((special & kTops) != 0) break;
+  }
+  while (i < text.size() && IsPlain(text[i])) ++i;
+  return i;
 }
 
 // A string that arrives in parts: a piece of the text read when it came in one part without
@@ -57,10 +76,12 @@ class Members {
   using View = json::string_view;
 
   // Bodies are small already.
+  // NOLINTBEGIN(readability-identifier-naming)
   static constexpr size_t max_object_size = SIZE_MAX;
   static constexpr size_t max_array_size = SIZE_MAX;
   static constexpr size_t max_key_size = SIZE_MAX;
   static constexpr size_t max_string_size = SIZE_MAX;
+  // NOLINTEND(readability-identifier-naming)
 
   Members(std::string_view text, Visitor visitor, const void* context)
       : text_(text), visitor_(visitor), context_(context) {}
@@ -205,9 +226,9 @@ void AppendJson(std::string* out, std::string_view text) {
   out->push_back('"');
   size_t i = 0;
   while (i < text.size()) {
-    const size_t start = i;
-    while (i < text.size() && IsPlain(text[i])) ++i;
-    out->append(text.substr(start, i - start));
+    const size_t plain = PlainPrefix(text.substr(i));
+    out->append(text, i, plain);
+    i += plain;
     if (i == text.size()) break;
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);

@@ -83,7 +83,13 @@ void ProblemFromError(protocol::HttpResponse* response, std::string_view error,
   if (status == 429) return RateLimited(response, error, executor);
   // The code word says nothing that the status does not.
   const size_t blank = error.find(' ');
-  Problem(response, status, blank == std::string_view::npos ? error : error.substr(blank + 1));
+  std::string members;
+  if (error.starts_with("READONLY") || error.starts_with("MASTERDOWN")) {
+    members = ",\"master\":";
+    AppendJson(&members, executor.MasterAddress());
+  }
+  Problem(response, status, blank == std::string_view::npos ? error : error.substr(blank + 1),
+          members);
   if (status == 503) response->AddField("Retry-After", "1");
 }
 

@@ -214,6 +214,11 @@ bool Routes::Admit(const protocol::HttpRequest& request, const Site& site,
   return !request.has_body || MayHaveBody(*target.route, request, response);
 }
 
+bool Routes::Guarded(const protocol::HttpRequest& request) {
+  const Target target = Find(request);
+  return target.place != nullptr && target.place->access == Access::kGuarded;
+}
+
 Step Routes::Handle(Call& call, std::unique_ptr<Job>* job) {
   if (*job != nullptr) return (*job)->Go(call);
   const Target target = Find(call.request);

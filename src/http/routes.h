@@ -17,6 +17,9 @@ class Routes {
   static bool Admit(const protocol::HttpRequest& request, const Site& site,
                     protocol::HttpResponse* response);
 
+  // Whether an admitted request has proved whose it is: the others anybody may make.
+  static bool Guarded(const protocol::HttpRequest& request);
+
   // Answers an admitted request. *job holds what a request of several steps has to remember, and is
   // empty at its first.
   Step Handle(Call& call, std::unique_ptr<Job>* job);

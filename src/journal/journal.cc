@@ -288,6 +288,11 @@ bool Journal::Full(size_t lane_index) {
   return false;
 }
 
+bool Journal::HasUnmerged(size_t lane) const {
+  return lanes_[lane]->appended.load(std::memory_order_relaxed) !=
+         lanes_[lane]->consumed.load(std::memory_order_relaxed);
+}
+
 int64_t Journal::backlog() const {
   uint64_t total = 0;
   for (const auto& lane : lanes_) {
@@ -298,7 +303,7 @@ int64_t Journal::backlog() const {
 }
 
 // Every record with a ticket up to what it returns is there to be read, and none will come. Lanes
-// that are behind are told the last ticket of all, so that an idle one holds nobody up.
+// that are behind are told the last ticket of all, so that an idle one stops no other.
 uint64_t Journal::Complete() {
   const uint64_t last = LastTicket();
   uint64_t complete = last;

@@ -9,7 +9,7 @@
 // this lane before it, and than those of all records that touched the same keys before, which the
 // writer knows from its locks (`after`). So records that depend on one another have tickets in
 // their order; others may have the same ticket, and their order does not matter. Where it does for
-// all, nobody else writes meanwhile: Cut.
+// all, no other thread writes meanwhile: Cut.
 //
 // Without a consumer nothing is recorded.
 //
@@ -93,6 +93,8 @@ class Journal {
   // Whether the lane's writer is to wait; one that has not appended much since it last looked need
   // not, and does not move the others' counters. On the lane's own thread.
   bool Full(size_t lane);
+  // Whether the lane has appended something that is not merged yet. On the lane's own thread.
+  bool HasUnmerged(size_t lane) const;
   // Waits until every record appended before the call has reached the consumers.
   void Flush();
 
@@ -122,7 +124,7 @@ class Journal {
   alignas(64) std::atomic<uint64_t> merged_{0};  // every ticket below it
   std::atomic<bool> stopping_{false};
   std::atomic<bool> nudged_{false};
-  std::atomic<bool> missed_{false};  // somebody found another thread merging
+  std::atomic<bool> missed_{false};  // a thread found another one merging
   std::atomic<bool> sleeping_{false};
   std::mutex sleep_mutex_;
   std::condition_variable sleep_;

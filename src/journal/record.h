@@ -12,7 +12,7 @@
 
 namespace sava::journal {
 
-// Who an effect is for.
+// The readers an effect is for.
 using Destinations = uint8_t;
 inline constexpr Destinations kToLog = 1;
 inline constexpr Destinations kToReplicas = 2;

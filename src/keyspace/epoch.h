@@ -30,8 +30,8 @@ class Epoch {
   bool Inside(size_t lane) const { return lanes_[lane].at.load(std::memory_order_seq_cst) != 0; }
   size_t lane_count() const { return lane_count_; }
 
-  // Memory from malloc that nobody can find any more. Its first kRetiredBytes are overwritten, so
-  // that retiring takes no memory: who may still be looking at it does not read those.
+  // Memory from malloc that can no longer be found. Its first kRetiredBytes are overwritten, so
+  // that retiring takes no memory: a thread that still looks at it does not read those.
   static constexpr size_t kRetiredBytes = 16;
   void Retire(void* memory) noexcept {
     const uint64_t stamp = now_.fetch_add(1, std::memory_order_acq_rel);

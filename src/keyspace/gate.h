@@ -6,9 +6,10 @@
 // waited get in before the gate can be closed again.
 //
 // A thread that finds the gate closed sleeps (Enter), or goes on with other things and is woken
-// when it may come again (TryEnter): an event loop waits in epoll, so that it can still answer. The
-// thread that holds the gate closed for long declares itself busy: the others are woken, and may
-// serve, one at a time, what needs nothing of what the gate guards (BusyPass).
+// when it may try again (TryEnter). A thread that does something for long, with the gate closed or
+// under locks, declares itself busy. The threads that wait for it then look at their connections
+// instead of sleeping, and answer, one thread at a time, what needs nothing that the gate guards
+// (Serve, BusyPass).
 #pragma once
 
 #include <linux/futex.h>
@@ -18,27 +19,44 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "keyspace/epoch.h"
+#include "keyspace/stripe_lock.h"
 
 namespace sava::keyspace {
 
 class Gate {
  public:
+  static constexpr size_t kNoLane = SIZE_MAX;
+
   explicit Gate(size_t lanes) : epoch_(lanes), lanes_(std::make_unique<Waiting[]>(lanes)) {}
 
   Epoch& epoch() { return epoch_; }
   // What wakes the lane's thread. REQUIRES: before there are threads.
   void set_wake(size_t lane, std::function<void()> wake) { lanes_[lane].wake = std::move(wake); }
+  // What the lane's thread does meanwhile, a little each time, when it has to wait for a thread
+  // that is busy. REQUIRES: on that thread, or before there are threads.
+  void set_serve(size_t lane, std::function<void(int wait_ms)> serve) {
+    lanes_[lane].serve = std::move(serve);
+  }
+  // False when nobody is busy, or the lane has nothing to do meanwhile: the caller sleeps.
+  bool Serve(size_t lane, int wait_ms = 5) {
+    if (!busy() || lane == kNoLane || !lanes_[lane].serve) return false;
+    lanes_[lane].serve(wait_ms);
+    return true;
+  }
 
   void Enter(size_t lane) {
     while (!Passes(lane)) {
       waiting_.fetch_add(1, std::memory_order_relaxed);
-      while (closed_.load(std::memory_order_acquire) != 0) Futex(FUTEX_WAIT_PRIVATE, 1);
+      while (closed_.load(std::memory_order_acquire) != 0) {
+        if (!Serve(lane)) Futex(FUTEX_WAIT_PRIVATE, 1, lanes_[lane].serve ? &kPatience : nullptr);
+      }
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
@@ -62,34 +80,42 @@ class Gate {
   bool wanted() const { return closed_.load(std::memory_order_relaxed) != 0; }
 
   // REQUIRES: the calling lane is outside.
-  void Close() {
-    token_.lock();
+  void Close(size_t lane = kNoLane) {
+    while (!token_.LockWithin(2)) Serve(lane);
     for (int i = 0; i < 1000 && waiting_.load(std::memory_order_relaxed) > 0; ++i) sched_yield();
     closed_.store(1, std::memory_order_seq_cst);
     for (size_t i = 0; i < epoch_.lane_count(); ++i) {
       for (int spins = 0; epoch_.Inside(i); ++spins) {
-        if (spins > 64) sched_yield();
+        if (spins > 64 && !Serve(lane)) sched_yield();
       }
     }
   }
   void Open() {
-    if (busy_.load(std::memory_order_relaxed)) {
-      busy_.store(false, std::memory_order_seq_cst);
-      while (busy_passes_.load(std::memory_order_seq_cst) > 0) sched_yield();
-    }
     closed_.store(0, std::memory_order_seq_cst);
     Futex(FUTEX_WAKE_PRIVATE, INT32_MAX);
     WakeAll();
-    token_.unlock();
+    token_.Unlock();
   }
 
-  // What this thread does with the gate closed takes long, until it opens it. REQUIRES: it has
-  // closed it.
+  // What this thread does inside, or with the gate closed, takes long. Several may be busy.
+  // REQUIRES: nothing that those who serve need is changed until EndBusy, which comes before it
+  // leaves.
   void DeclareBusy() {
-    busy_.store(true, std::memory_order_seq_cst);
+    busy_.fetch_add(1, std::memory_order_seq_cst);
     WakeAll();
   }
-  bool busy() const { return busy_.load(std::memory_order_acquire); }
+  void EndBusy() {
+    if (busy_.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
+    while (busy_passes_.load(std::memory_order_seq_cst) > 0) sched_yield();
+  }
+  bool busy() const { return busy_.load(std::memory_order_acquire) > 0; }
+
+  // ---- one thread at a time that asks for a further stripe while it holds some ----
+  // False: another does. Who takes stripes one after the other gives them back meanwhile, when it
+  // finds one taken, and comes again.
+  bool BeginExtending() { return !extending_.exchange(true, std::memory_order_acq_rel); }
+  void EndExtending() { extending_.store(false, std::memory_order_release); }
+  bool extending() const { return extending_.load(std::memory_order_acquire); }
 
  private:
   friend class BusyPass;
@@ -98,7 +124,10 @@ class Gate {
     std::atomic<bool> asks{false};  // to be woken
     bool counted = false;           // in waiting_; its own thread's
     std::function<void()> wake;
+    std::function<void(int wait_ms)> serve;
   };
+  // After this long a sleeper looks whether somebody is busy.
+  static constexpr timespec kPatience{0, 2000000};
 
   bool Passes(size_t lane) {
     epoch_.Enter(lane);
@@ -113,28 +142,29 @@ class Gate {
       if (lane.asks.exchange(false, std::memory_order_seq_cst) && lane.wake) lane.wake();
     }
   }
-  void Futex(int operation, int value) {
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&closed_), operation, value, nullptr, nullptr,
-            0);
+  void Futex(int operation, int value, const timespec* limit = nullptr) {
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&closed_), operation, value, limit, nullptr, 0);
   }
 
   Epoch epoch_;
   std::unique_ptr<Waiting[]> lanes_;
   std::atomic<uint32_t> closed_{0};
   std::atomic<int> waiting_{0};
-  std::atomic<bool> busy_{false};
+  std::atomic<int> busy_{0};  // threads that are
   std::atomic<int> busy_passes_{0};
-  std::mutex busy_mutex_;  // whoever serves while the holder is busy, the holder included
-  std::mutex token_;
+  // Threads that serve while another is busy, and that one itself; a pass may be taken in a pass.
+  std::recursive_mutex busy_mutex_;
+  std::atomic<bool> extending_{false};
+  StripeLock token_;
 };
 
-// While it lives the holder of the gate is busy and does not open it, and no other thread has a
-// pass. Not given (false) when the holder is not busy, or not any more.
+// While it lives somebody is busy and stays inside, and no other thread has a pass. Not given
+// (false) when nobody is busy, or not any more.
 class BusyPass {
  public:
   explicit BusyPass(Gate& gate) : gate_(gate) {
     gate_.busy_passes_.fetch_add(1, std::memory_order_seq_cst);
-    given_ = gate_.busy_.load(std::memory_order_seq_cst);
+    given_ = gate_.busy_.load(std::memory_order_seq_cst) > 0;
     if (given_) gate_.busy_mutex_.lock();
   }
   ~BusyPass() {

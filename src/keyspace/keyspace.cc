@@ -30,23 +30,38 @@ void WatchMap::Touch(int db, std::string_view key, bool removed_expired) {
 }
 
 Keyspace::Keyspace(size_t lanes, int databases, uint64_t hash_seed)
-    : seed_(hash_seed),
+    : hasher_(hash_seed),
       databases_(databases),
       gate_(lanes),
-      tables_(static_cast<size_t>(databases) * kStripes),
-      touched_(static_cast<size_t>(databases)) {}
+      made_(static_cast<size_t>(databases)) {}
 
 Keyspace::~Keyspace() {
-  for (auto& table : tables_) delete table.load(std::memory_order_relaxed);
+  for (auto& each : made_) {
+    Database* const database = each.load(std::memory_order_relaxed);
+    if (database == nullptr) continue;
+    for (size_t stripe = 0; stripe < kStripes; ++stripe) delete database->table(stripe);
+    delete database;
+  }
+}
+
+// Two stripes of a database may be the first at the same moment: one of the two objects stays.
+Database& Keyspace::Make(int db) {
+  if (Database* const there = Of(db)) return *there;
+  auto fresh = std::make_unique<Database>();
+  Database* expected = nullptr;
+  if (!made_[static_cast<size_t>(db)].compare_exchange_strong(expected, fresh.get(),
+                                                              std::memory_order_acq_rel)) {
+    return *expected;
+  }
+  return *fresh.release();
 }
 
 Table& Keyspace::TableFor(int db, size_t stripe, int64_t now_ms) {
-  auto& place = tables_[static_cast<size_t>(db) * kStripes + stripe];
+  Database::Place& place = Make(db).place(stripe);
   Table* table = place.load(std::memory_order_relaxed);
   if (table == nullptr) {
-    table = new Table(&gate_.epoch(), seed_, now_ms, &version_);
+    table = new Table({&gate_.epoch(), hasher_, &version_, &stripes_[stripe].totals}, now_ms);
     place.store(table, std::memory_order_release);
-    touched_[static_cast<size_t>(db)].store(true, std::memory_order_release);
   }
   return *table;
 }
@@ -56,79 +71,45 @@ void Keyspace::MakeTables(int db, int64_t now_ms) {
 }
 
 void Keyspace::DropEmpty(int db, size_t stripe) {
-  auto& place = tables_[static_cast<size_t>(db) * kStripes + stripe];
-  Table* table = place.load(std::memory_order_relaxed);
+  Table* const table = this->table(db, stripe);
   if (table == nullptr || table->size() != 0) return;
-  place.store(nullptr, std::memory_order_release);
+  Of(db)->place(stripe).store(nullptr, std::memory_order_release);
   Table::Retire(table);
 }
 
-namespace {
-
-template <typename Tables, typename Measure>
-size_t Sum(const Tables& tables, size_t first, size_t count, const Measure& measure) {
-  size_t total = 0;
-  for (size_t i = first; i < first + count; ++i) {
-    const Table* table = tables[i].load(std::memory_order_acquire);
-    if (table != nullptr) total += measure(*table);
-  }
-  return total;
-}
-
-}  // namespace
-
 size_t Keyspace::Size(int db) const {
-  return Sum(tables_, static_cast<size_t>(db) * kStripes, kStripes,
-             [](const Table& table) { return table.size(); });
+  size_t keys = 0;
+  for (size_t stripe = 0; Of(db) != nullptr && stripe < kStripes; ++stripe) {
+    if (const Table* const table = this->table(db, stripe)) keys += table->size();
+  }
+  return keys;
 }
 
 size_t Keyspace::Expiring(int db) const {
-  return Sum(tables_, static_cast<size_t>(db) * kStripes, kStripes,
-             [](const Table& table) { return table.expiring(); });
-}
-
-size_t Keyspace::UsedBytes() const {
-  size_t total = 0;
-  for (size_t db = 0; db < static_cast<size_t>(databases_); ++db) {
-    if (!touched_[db].load(std::memory_order_relaxed)) continue;
-    total += Sum(tables_, db * kStripes, kStripes,
-                 [](const Table& table) { return table.used_bytes(); });
+  size_t keys = 0;
+  for (size_t stripe = 0; Of(db) != nullptr && stripe < kStripes; ++stripe) {
+    if (const Table* const table = this->table(db, stripe)) keys += table->expiring();
   }
-  return total;
-}
-
-size_t Keyspace::HeldBytes() const {
-  size_t total = 0;
-  for (size_t db = 0; db < static_cast<size_t>(databases_); ++db) {
-    if (!touched_[db].load(std::memory_order_relaxed)) continue;
-    total += Sum(tables_, db * kStripes, kStripes,
-                 [](const Table& table) { return table.held_bytes(); });
-  }
-  return total;
+  return keys;
 }
 
 std::vector<std::unique_ptr<Table>> Keyspace::Detach(int db) {
   std::vector<std::unique_ptr<Table>> detached;
+  Database* const database = Of(db);
+  if (database == nullptr) return detached;
   detached.reserve(kStripes);
-  for (size_t i = 0; i < kStripes; ++i) {
-    Table* table = tables_[static_cast<size_t>(db) * kStripes + i].exchange(
-        nullptr, std::memory_order_acq_rel);
-    if (table != nullptr) detached.emplace_back(table);
+  for (size_t stripe = 0; stripe < kStripes; ++stripe) {
+    Table* const table = database->place(stripe).exchange(nullptr, std::memory_order_acq_rel);
+    if (table == nullptr) continue;
+    table->LeaveTotals();
+    detached.emplace_back(table);
   }
   return detached;
 }
 
 void Keyspace::Swap(int a, int b) {
-  for (size_t i = 0; i < kStripes; ++i) {
-    auto& first = tables_[static_cast<size_t>(a) * kStripes + i];
-    auto& second = tables_[static_cast<size_t>(b) * kStripes + i];
-    Table* kept = first.load(std::memory_order_relaxed);
-    first.store(second.load(std::memory_order_relaxed), std::memory_order_release);
-    second.store(kept, std::memory_order_release);
-  }
-  const bool kept = touched_[static_cast<size_t>(a)].load();
-  touched_[static_cast<size_t>(a)].store(touched_[static_cast<size_t>(b)].load());
-  touched_[static_cast<size_t>(b)].store(kept);
+  std::atomic<Database*>& second = made_[static_cast<size_t>(b)];
+  second.store(made_[static_cast<size_t>(a)].exchange(second.load()));
 }
 
 }  // namespace sava::keyspace

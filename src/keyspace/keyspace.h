@@ -23,7 +23,7 @@
 
 namespace sava::keyspace {
 
-// What a client that WATCHes keys shares with those who change them.
+// What a client that WATCHes keys shares with the threads that change them.
 struct Watcher {
   std::atomic<bool> dirty{false};
 };
@@ -34,8 +34,8 @@ class WatchMap {
   // `expired`: the key had expired when it was watched; its removal is then no change.
   void Add(int db, std::string_view key, Watcher* watcher, bool expired);
   void Remove(int db, std::string_view key, Watcher* watcher);
-  // Marks everybody who watches the key. removed_expired: the change is the removal of a key that
-  // had expired.
+  // Marks every client that watches the key. removed_expired: the change is the removal of a key
+  // that had expired.
   void Touch(int db, std::string_view key, bool removed_expired = false);
   bool empty() const { return map_.empty(); }
   template <typename Visit>
@@ -78,8 +78,9 @@ class WatchMap {
   std::unordered_map<Name, std::vector<Item>, Hash, Equal> map_;
 };
 
-// Who may log what it does locks a stripe with the last ticket it has seen (journal/journal.h), so
-// that tickets of what is done under the lock come in its order. `lock` alone: who logs nothing.
+// A thread that may log what it does locks a stripe with the last ticket it has seen
+// (journal/journal.h), so that tickets of what is done under the lock come in its order. `lock`
+// alone: for one that logs nothing.
 struct alignas(64) Stripe {
   bool TryLock(uint64_t* ticket) { return lock.TryLock() && Learn(ticket); }
   void Lock(uint64_t* ticket) {
@@ -89,6 +90,9 @@ struct alignas(64) Stripe {
   bool TryLockFor(int64_t micros, uint64_t* ticket) {
     return lock.TryLockFor(micros) && Learn(ticket);
   }
+  bool LockWithin(int64_t millis, uint64_t* ticket) {
+    return lock.LockWithin(millis) && Learn(ticket);
+  }
   // ticket: as it is after what was done under the lock.
   void Unlock(uint64_t ticket) {
     seen = ticket;
@@ -96,10 +100,11 @@ struct alignas(64) Stripe {
   }
 
   StripeLock lock;
-  uint64_t seen = 0;  // guarded by lock: the last ticket of who held it
+  uint64_t seen = 0;  // guarded by lock: the last ticket of its holders
   // What clients have changed here has lower tickets (engine/changes.h). Stored under the lock.
   std::atomic<uint64_t> changed{0};
   WatchMap watches;  // guarded by lock
+  Totals totals;     // of its tables in all databases
 
  private:
   bool Learn(uint64_t* ticket) const {
@@ -108,16 +113,29 @@ struct alignas(64) Stripe {
   }
 };
 
-class Keyspace {
+// A database: its table in each stripe, made when first needed.
+class Database {
  public:
   static constexpr size_t kStripes = 128;
+  using Place = std::atomic<Table*>;
+
+  Place& place(size_t stripe) { return tables_[stripe]; }
+  Table* table(size_t stripe) const { return tables_[stripe].load(std::memory_order_acquire); }
+
+ private:
+  std::array<Place, kStripes> tables_ = {};
+};
+
+class Keyspace {
+ public:
+  static constexpr size_t kStripes = Database::kStripes;
 
   Keyspace(size_t lanes, int databases, uint64_t hash_seed);
   ~Keyspace();
   Keyspace(const Keyspace&) = delete;
   Keyspace& operator=(const Keyspace&) = delete;
 
-  uint64_t Hash(std::string_view key) const { return base::HashBytes(key, seed_); }
+  uint64_t Hash(std::string_view key) const { return hasher_(key); }
   static size_t StripeOf(uint64_t hash) { return hash & (kStripes - 1); }
   Stripe& stripe(size_t index) { return stripes_[index]; }
   Gate& gate() { return gate_; }
@@ -129,7 +147,8 @@ class Keyspace {
 
   // The table, or nullptr when none was made yet.
   Table* table(int db, size_t stripe) const {
-    return tables_[static_cast<size_t>(db) * kStripes + stripe].load(std::memory_order_acquire);
+    const Database* const database = Of(db);
+    return database == nullptr ? nullptr : database->table(stripe);
   }
   // REQUIRES: the stripe's lock.
   Table& TableFor(int db, size_t stripe, int64_t now_ms);
@@ -140,24 +159,37 @@ class Keyspace {
   // it beyond that lock, as a snapshot does.
   void DropEmpty(int db, size_t stripe);
 
-  // Sums over all stripes; exact when nobody writes.
+  // Sums over all stripes; exact when nobody writes. Those of all databases cost the same however
+  // many there are.
   size_t Size(int db) const;
   size_t Expiring(int db) const;
-  size_t UsedBytes() const;
-  size_t HeldBytes() const;
+  size_t AllKeys() const { return Total(&Totals::keys); }
+  size_t UsedBytes() const { return Total(&Totals::used); }
+  size_t HeldBytes() const { return Total(&Totals::held); }
 
   // With the gate closed: takes all tables of a database away (for freeing elsewhere).
   std::vector<std::unique_ptr<Table>> Detach(int db);
   void Swap(int a, int b);
 
  private:
-  const uint64_t seed_;
+  Database* Of(int db) const {
+    return made_[static_cast<size_t>(db)].load(std::memory_order_acquire);
+  }
+  Database& Make(int db);
+  size_t Total(std::atomic<size_t> Totals::*part) const {
+    size_t total = 0;
+    for (const Stripe& stripe : stripes_) {
+      total += (stripe.totals.*part).load(std::memory_order_relaxed);
+    }
+    return total;
+  }
+
+  const KeyHasher hasher_;
   const int databases_;
   bool version_ = false;
   Gate gate_;
   std::array<Stripe, kStripes> stripes_;
-  std::vector<std::atomic<Table*>> tables_;
-  std::vector<std::atomic<bool>> touched_;  // databases that ever had a table
+  std::vector<std::atomic<Database*>> made_;  // nullptr: never used
 };
 
 }  // namespace sava::keyspace

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <ctime>
 
 #include "base/clock.h"
 
@@ -26,8 +28,18 @@ class StripeLock {
     if (!TryLock()) LockSlow(-1);
   }
 
+  // Spins, then sleeps: false when the lock was not had within about so many milliseconds.
+  bool LockWithin(int64_t millis) {
+    if (TryLockFor(2)) return true;
+    const timespec limit{millis / 1000, millis % 1000 * 1000000};
+    while (state_.exchange(2, std::memory_order_acquire) != 0) {
+      if (Futex(FUTEX_WAIT_PRIVATE, 2, &limit) != 0 && errno == ETIMEDOUT) return false;
+    }
+    return true;
+  }
+
   // Spins only: false when the lock was not had within about `micros`. A holder that lost its core
-  // is not worth waiting for, and who sleeps on a busy machine gets its own core back late.
+  // is not worth waiting for, and a thread that sleeps on a busy machine gets its core back late.
   bool TryLockFor(int64_t micros) { return TryLock() || LockSlow(micros); }
 
   void Unlock() {
@@ -54,8 +66,9 @@ class StripeLock {
     return true;
   }
 
-  void Futex(int operation, uint32_t value) {
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&state_), operation, value, nullptr, nullptr, 0);
+  long Futex(int operation, uint32_t value, const timespec* limit = nullptr) {
+    return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&state_), operation, value, limit,
+                   nullptr, 0);
   }
 
   std::atomic<uint32_t> state_{0};  // 0 free, 1 held, 2 held and perhaps waited for

@@ -28,6 +28,7 @@
 #include "base/slab.h"
 #include "keyspace/entry.h"
 #include "keyspace/epoch.h"
+#include "keyspace/key_hasher.h"
 #include "keyspace/wheel.h"
 
 namespace sava::keyspace {
@@ -50,6 +51,22 @@ struct Displaced {
   types::Object* object = nullptr;
 };
 
+// What tables hold together. Written under the stripe's lock, read by all threads.
+struct Totals {
+  std::atomic<size_t> keys{0};
+  std::atomic<size_t> expiring{0};
+  std::atomic<size_t> used{0};  // bytes, as Table::used_bytes
+  std::atomic<size_t> held{0};
+};
+
+// What a table belongs to. All of it outlives the table, but for `totals`: see LeaveTotals.
+struct TableSite {
+  Epoch* epoch;
+  KeyHasher hasher;
+  const bool* version;  // what new entries carry as kVersion
+  Totals* totals;       // of the stripe
+};
+
 class Table {
  public:
   // Where an entry stands in the index. Valid until the table changes.
@@ -58,10 +75,12 @@ class Table {
   static constexpr int kOrderBits = 45;
   static uint64_t OrderOf(uint64_t hash) { return hash >> (64 - kOrderBits); }
 
-  // `version`: what new entries carry as kVersion; outlives the table.
-  Table(Epoch* epoch, uint64_t hash_seed, int64_t now_ms, const bool* version);
+  Table(const TableSite& site, int64_t now_ms);
   // Frees entries and their values. May take long: large tables die on a background thread.
   ~Table();
+  // From now on the stripe's totals are without this table. REQUIRES: the stripe's lock, or the
+  // gate closed; nothing changes the table afterwards.
+  void LeaveTotals();
   // Deletes an empty table that other threads inside the gate may be prefetching from.
   static void Retire(Table* table);
   static void* operator new(size_t size);
@@ -82,7 +101,7 @@ class Table {
   Entry* PutAt(Slot* slot, uint64_t hash, std::string_view key, const NewValue& value,
                int64_t expire_at, Displaced* displaced);
   // PutAt for the usual case, when the same bytes of the same entry can hold the new ones and
-  // nothing is to be accounted for: an inline string that keeps its form and length, with an expiry
+  // nothing needs accounting: an inline string that keeps its form and length, with an expiry
   // that does not come earlier. False, and nothing done, otherwise.
   bool OverwriteInline(Entry* entry, Form form, std::string_view bytes, int64_t expire_at);
   // The string at the key for change in place, at least `size` bytes, zero-filled growth, form raw.
@@ -134,7 +153,7 @@ class Table {
   void PrefetchTable() const { base::Prefetch(&root_); }
   void PrefetchDirectory(uint64_t hash) const;
   void PrefetchBucket(uint64_t hash) const;
-  // writes: so many bytes of the entry will be written, perhaps; 0: it is read.
+  // writes: that many bytes of the entry may be written; 0: it is read.
   void PrefetchEntry(uint64_t hash, size_t writes) const;
   // For a key that is probably new, instead of PrefetchBucket: also what counts the segment's keys.
   void PrefetchPlace(uint64_t hash) const;
@@ -184,14 +203,15 @@ class Table {
                     std::memory_order_relaxed);
   }
   uint64_t HashOf(const Entry* entry) const;
-  // Publishes the accounts; the last thing every change does.
+  // Publishes the accounts, here and in the totals; the last thing every change does.
   void Settle();
   static uint64_t WheelItem(uint64_t hash, const Entry* entry);
   size_t FindByItem(uint64_t item, Entry** out, size_t max) const;
 
   Epoch* const epoch_;
-  const uint64_t seed_;
+  const KeyHasher hasher_;
   const bool* const version_;
+  Totals* totals_;
   int cut_db_ = 0;
   std::atomic<Directory*> directory_;
   // The directory and its depth in one word, so that a lookup needs no line of it but the right
@@ -204,6 +224,8 @@ class Table {
   std::atomic<size_t> expiring_{0};
   std::atomic<size_t> used_{0};
   std::atomic<size_t> held_{0};
+  size_t told_keys_ = 0;  // what of it is in totals_
+  size_t told_expiring_ = 0;
   size_t external_bytes_ = 0;
   size_t index_bytes_ = 0;
   bool sweeping_ = false;

@@ -42,7 +42,7 @@ class Wheel {
   bool Sweep(size_t budget, const std::function<void(uint64_t)>& each);
 
   // Whether the next item would need more memory while there are a few: time to leave out those
-  // that nobody wants.
+  // that are no longer wanted.
   bool crowded() const { return few_.size() >= kFewest && few_.size() == few_.capacity(); }
   // REQUIRES: crowded().
   void LeaveOut(const std::function<bool(uint64_t)>& unwanted);

@@ -1,5 +1,6 @@
 #include "net/loop.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -77,13 +78,36 @@ void Loop::Turn(int wait) {
         break;
       }
     } else {
-      uint64_t value;
-      if (read(event_, &value, sizeof value) > 0) {
-      }
-      woken_.store(false, std::memory_order_release);
+      TakeWake();
     }
   }
   rounds_->AfterRound();
+}
+
+void Loop::TakeWake() {
+  uint64_t value;
+  if (read(event_, &value, sizeof value) > 0) {
+  }
+  woken_.store(false, std::memory_order_release);
+}
+
+bool Loop::Ready(int wait) {
+  pollfd ready{epoll_, POLLIN, 0};
+  return poll(&ready, 1, wait) > 0;
+}
+
+// The round that goes on afterwards takes up what the loop was woken for.
+void Loop::TellReady() {
+  epoll_event events[64];
+  const int count = epoll_wait(epoll_, events, 64, 0);
+  for (int i = 0; i < count; ++i) {
+    auto* const source = static_cast<Source*>(events[i].data.ptr);
+    if (source != nullptr) {
+      source->OnEvents(events[i].events);
+    } else {
+      TakeWake();
+    }
+  }
 }
 
 }  // namespace sava::net

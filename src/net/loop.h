@@ -23,7 +23,7 @@ class Rounds {
   virtual ~Rounds() = default;
   // Something may be ready: sources are told next.
   virtual void BeforeRound() = 0;
-  // Asked after each source: true ends the round; who has not been told is ready again in the next.
+  // Asked after each source: true ends the round; sources not told yet are ready again in the next.
   virtual bool Enough() = 0;
   // All ready sources have been told, or enough of them.
   virtual void AfterRound() = 0;
@@ -40,14 +40,20 @@ class Loop {
   void Change(int fd, uint32_t events, Source* source);
   void Remove(int fd);
 
-  // One round, after waiting so many milliseconds at most; 0: only looking.
+  // One round, after waiting that many milliseconds at most; 0: only looking.
   void Turn(int wait);
+  // For a thread that has to wait in the middle of a round. Whether a source is ready within so
+  // many milliseconds; and tells those that are, outside of any round.
+  bool Ready(int wait);
+  void TellReady();
   // From any thread: makes the loop go round once; many calls may share one round.
   void Wake();
   void Stop();
   bool stopping() const { return stopping_.load(std::memory_order_acquire); }
 
  private:
+  void TakeWake();
+
   Rounds* const rounds_;
   int epoll_;
   int event_;

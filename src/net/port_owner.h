@@ -1,5 +1,5 @@
-// Who listens on a TCP port of this machine, for an error message: a best effort by what /proc
-// shows. The process of another user is not found.
+// The process that listens on a TCP port of this machine, for an error message: a best effort by
+// what /proc shows. The process of another user is not found.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct PortOwner {
   std::string name;  // the command line's first word, without its folder
 };
 
-// pid 0 when nobody is found.
+// pid 0 when none is found.
 PortOwner FindPortOwner(int port);
 
 }  // namespace sava::net

@@ -150,9 +150,9 @@ Accepted Accept(int listener, int* error) {
   return {};
 }
 
-void SetNoDelay(int fd) {
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+void SetNoDelay(int fd, bool on) {
+  const int value = on ? 1 : 0;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
 }
 
 void SetKeepAlive(int fd, int seconds) {

@@ -24,10 +24,10 @@ struct Accepted {
 
 // A connected socket and its two addresses.
 Accepted Describe(int fd);
-// fd -1 when nobody waits (or the kernel refuses: *error is then set).
+// fd -1 when none waits (or the kernel refuses: *error is then set).
 Accepted Accept(int listener, int* error);
 
-void SetNoDelay(int fd);
+void SetNoDelay(int fd, bool on = true);
 void SetKeepAlive(int fd, int seconds);
 
 }  // namespace sava::net

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace sava::net {
 
@@ -37,6 +38,11 @@ class Transport {
   virtual Transfer Writev(const iovec* vectors, size_t count) = 0;
   // Whether input was taken from the socket that Read has not given out.
   virtual bool Pending() const = 0;
+  // The two sides still agree on how to speak: neither has said anything of its own. Read goes on
+  // with that; a step may take a millisecond.
+  virtual bool Opening() const { return false; }
+  // Why it failed, where the system's error number does not say.
+  virtual std::string_view failure() const { return {}; }
 
   // The events (EPOLLIN, EPOLLOUT) to ask epoll for when the owner wants these. May change with
   // each call above.

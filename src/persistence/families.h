@@ -8,7 +8,7 @@
 
 namespace sava::persistence {
 
-std::span<const commands::CommandSpec> PersistenceCommands();  // SAVE BGSAVE BGREWRITEAOF WAITAOF …
+std::span<const commands::CommandSpec> PersistenceCommands();  // SAVE BGSAVE BGREWRITEAOF …
 extern const engine::InfoSection kPersistenceInfo;
 
 }  // namespace sava::persistence

@@ -1,6 +1,7 @@
 // Loading of RDB files: what the reader finds becomes work for BulkInsert.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -30,11 +31,12 @@ class LoadingSink final : public storage::RdbSink {
       : engine_(*engine),
         keyspace_(engine->keyspace()),
         options_(options),
+        settings_(options.settings != nullptr ? *options.settings : engine->settings()),
         file_(file),
         keep_expired_(keep_expired),
         now_ms_(engine->clock().WallMillis()),
         lru_clock_(engine::LruClock(now_ms_)),
-        initial_age_(engine::InitialAge(engine->settings(), now_ms_, lru_clock_)),
+        initial_age_(engine::InitialAge(settings_, now_ms_, lru_clock_)),
         insert_(engine,
                 options.threads != 0 ? options.threads : std::thread::hardware_concurrency(),
                 !options.exclusive,
@@ -95,7 +97,7 @@ class LoadingSink final : public storage::RdbSink {
     return base::Error{fmt::format(
         "The RDB file contains module data I can't load: no matching module type '{}'", module)};
   }
-  const types::CollectionLimits& limits() const override { return engine_.settings(); }
+  const types::CollectionLimits& limits() const override { return settings_; }
   void Finished() override { failure_ = insert_.Finish(); }
   void Progress(uint64_t bytes) override {
     done_ = bytes;
@@ -125,20 +127,31 @@ class LoadingSink final : public storage::RdbSink {
     item.value = bytes;
     item.object = std::move(object);
     item.expire_at = key.expire_at_ms == -1 ? -1 : std::max<int64_t>(key.expire_at_ms, 0);
-    item.age = key.idle_seconds < 0 && key.frequency < 0
-                   ? initial_age_
-                   : engine::AgeFrom(engine_.settings(), now_ms_, lru_clock_, key.idle_seconds,
-                                     key.frequency);
+    item.age =
+        key.idle_seconds < 0 && key.frequency < 0
+            ? initial_age_
+            : engine::AgeFrom(settings_, now_ms_, lru_clock_, key.idle_seconds, key.frequency);
     item.rdb_type = rdb_type;
+    Delay();
     const std::string_view all = file_.bytes();
     const bool in_file = key.key.data() >= all.data() && key.key.data() < all.data() + all.size();
     if (!insert_.Add(std::move(item), in_file)) return base::Error{"a key could not be inserted"};
     return {};
   }
 
+  // As with rdb-key-save-delay: below zero, a microsecond after so many keys.
+  void Delay() {
+    const int64_t delay = options_.key_delay_us;
+    if (delay == 0) return;
+    if (delay < 0 && ++keys_ % -delay != 0) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(delay > 0 ? delay : 1));
+  }
+
   engine::Engine& engine_;
   Keyspace& keyspace_;
   const LoadOptions& options_;
+  const config::Settings& settings_;
+  int64_t keys_ = 0;
   const base::MappedFile& file_;
   const bool keep_expired_;
   const int64_t now_ms_;

@@ -1,5 +1,6 @@
-// The keeper: its queue of jobs, snapshots, new bases of the log. Loading stands in
-// persistence_load.cc, the log's states and switching in persistence_log.cc.
+// The keeper: its queue of jobs, what commands ask for, the end. Snapshots, copies and new bases
+// stand in persistence_save.cc, loading in persistence_load.cc, the log's states in
+// persistence_log.cc.
 #include "persistence/persistence.h"
 
 #include <fmt/format.h>
@@ -16,8 +17,7 @@
 
 #include "base/alternate_stack.h"
 #include "base/if_memory.h"
-#include "base/version.h"
-#include "engine/cut_options.h"
+#include "persistence/with_memory.h"
 
 namespace sava::persistence {
 
@@ -28,21 +28,10 @@ namespace {
 
 // A snapshot that failed is not tried again by a rule before this many seconds.
 constexpr int64_t kSaveRetrySeconds = 5;
-// A rewrite that failed this often waits longer and longer, as Redis does.
-constexpr uint64_t kRewritePatience = 3;
 constexpr int kSavingNice = 5;
 // So long the end of the server waits for a log that cannot be written.
 constexpr int64_t kShortPatienceMs = 1000;
-constexpr int64_t kRewriteLongestPause = 3600;
 constexpr std::chrono::milliseconds kMemoryPause(10);
-
-// What finds no memory has failed like what finds no room on the disk.
-template <typename Work>
-base::Status WithMemory(const Work& work) {
-  base::Status status;
-  if (base::IfMemory([&] { status = work(); })) return status;
-  return base::Error{"out of memory"};
-}
 
 }  // namespace
 
@@ -80,7 +69,13 @@ void Persistence::Stop() {
     wake_.notify_all();
     thread_.join();
   }
-  if (log_ != nullptr) engine_.journal().Detach(*log_);
+  if (log_ != nullptr) {
+    engine_.journal().Detach(*log_);
+    for (const snapshot::RdbAux* aux : aux_) {
+      std::string line = replacing() ? std::string() : aux->EndLine();
+      if (!line.empty()) log_->SetEndLine(std::move(line));
+    }
+  }
   watched_.store(nullptr);
   log_.reset();
   UnlockFiles();
@@ -214,9 +209,9 @@ void Persistence::RunAlone(const std::function<void()>& work) {
 Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
   std::lock_guard lock(mutex_);
   const Activity now = figures_.activity;
-  if (now == Activity::kBgsave || now == Activity::kSave) {
+  if (now == Activity::kBgsave || now == Activity::kSave || now == Activity::kCopy) {
     // In Redis a save after FLUSHALL is over before anybody can ask for another.
-    if (!figures_.saving_after_flush) return Started::kBusySame;
+    if (!figures_.saving_after_flush || now == Activity::kCopy) return Started::kBusySame;
     figures_.save_scheduled = true;
     return Started::kStarted;
   }
@@ -302,12 +297,8 @@ uint64_t Persistence::Changes() const {
 }
 
 void Persistence::Tick() {
-  if (loading()) return;
+  if (loading() || replacing()) return;
   const config::Settings& settings = engine_.settings();
-  if (log_waiter_count_.load(std::memory_order_relaxed) > 0 && log_ != nullptr) {
-    log_->RequestSync();
-    engine_.journal().Nudge();
-  }
   const uint64_t dirty = engine_.Dirty();
   const int64_t now = NowSeconds();
   std::lock_guard lock(mutex_);
@@ -335,244 +326,6 @@ void Persistence::Tick() {
   StartLocked(Activity::kRewrite);
 }
 
-// ---- a cut ----
-
-config::Settings Persistence::SettingsNow() {
-  config::Settings copy;
-  engine_.Exclusively(engine_.house_lane(), [&] { copy = engine_.settings(); });
-  return copy;
-}
-
-// The memory in use is asked for with the gate closed, too: a FLUSHALL may take tables away.
-Persistence::Cut Persistence::BeforeCut(bool for_log) {
-  Cut cut;
-  engine_.Exclusively(engine_.house_lane(), [&] {
-    cut.settings = engine_.settings();
-    cut.origin = {base::kRedisVersion, NowSeconds(), engine_.memory().Used(), for_log, data_set_};
-    cut.commands = for_log && !cut.settings.aof_use_rdb_preamble;
-  });
-  return cut;
-}
-
-Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
-  Cut cut;
-  const int64_t now_ms = engine_.clock().WallMillis();
-  cut.settings = engine_.settings();
-  cut.dirty = engine_.Dirty();
-  cut.origin = {base::kRedisVersion, now_ms / 1000, engine_.memory().Used(), for_log, data_set_};
-  cut.commands = commands;
-  flushed_.store(false);
-  snapshot::Snapshot::Options options = engine::CutOptions(cut.settings, now_ms, !for_log);
-  options.self_contained = commands;
-  options.key_delay_us = cut.settings.rdb_key_save_delay;
-  for (snapshot::RdbAux* aux : aux_) aux->AtCut();
-  engine_.snapshot().Begin(options);
-  {
-    std::lock_guard lock(mutex_);
-    figures_.cut_made = true;
-  }
-  // Whoever wanted it to end may have asked before it began.
-  if (giving_up_.load()) GiveUp();
-  return cut;
-}
-
-base::Result<uint64_t> Persistence::WriteCut(const Cut& cut, const std::string& temporary,
-                                             const std::string& path, bool exclusive,
-                                             const std::function<void()>& begin) {
-  storage::SnapshotFile file;
-  file.files = &files_;
-  file.temporary = temporary;
-  file.path = path;
-  file.commands = cut.commands;
-  file.aside = AsideName(path);
-  file.options = {cut.settings.rdbcompression, cut.settings.rdbchecksum};
-  file.origin = cut.origin;
-  file.aux = aux_;
-  file.max_rate = exclusive ? 0 : cut.settings.save_max_rate;
-  file.begin = begin;
-  const bool hold = cut.settings.no_appendfsync_on_rewrite && log_ != nullptr;
-  if (hold) log_->set_hold_sync(true);
-  base::Result<uint64_t> written = base::Error{"out of memory"};
-  base::IfMemory([&] { written = WriteSnapshotFile(engine_.snapshot(), file, exclusive); });
-  if (hold) log_->set_hold_sync(false);
-  if (written && !file.aside.empty()) {
-    spdlog::warn("{}, which was not of this data set, is kept as {}", path, file.aside);
-    foreign_dump_.clear();
-  }
-  return written;
-}
-
-// ---- snapshots ----
-
-base::Status Persistence::SaveSnapshot(bool background) {
-  const int64_t start = NowSeconds();
-  if (background) {
-    spdlog::info("Background saving started");
-    std::lock_guard lock(mutex_);
-    figures_.last_save_try_s = start;
-  }
-  Cut cut;
-  base::Status status = WithMemory([&] { return WriteSnapshot(&cut); });
-  NoteSave(status, cut, start, background);
-  return status;
-}
-
-base::Status Persistence::WriteSnapshot(Cut* cut) {
-  flushed_.store(false);
-  *cut = BeforeCut(false);
-  const std::string dir = cut->settings.dir;
-  const auto lock =
-      LockDump(cut->settings);  // of the file that is written, whatever is set meanwhile
-  if (!lock) return base::Error{lock.error()};
-  const auto written =
-      WriteCut(*cut, PathIn(dir, fmt::format("temp-{}.rdb", getpid())),
-               PathIn(dir, cut->settings.dbfilename), false,
-               [&] { engine_.Exclusively(engine_.house_lane(), [&] { *cut = BeginCut(false); }); });
-  return written ? base::Status() : base::Error{written.error()};
-}
-
-void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t start_s,
-                           bool background) {
-  const bool aborted = !status && (flushed_.load() || giving_up_.load());
-  if (status) {
-    spdlog::info("DB saved on disk");
-    if (background) spdlog::info("Background saving terminated with success");
-  } else if (aborted) {
-    spdlog::warn("Saving was given up: {}",
-                 flushed_.load() ? "the data set was flushed" : "the server is to end");
-  } else {
-    spdlog::warn("{}: {}", background ? "Background saving error" : "Error saving DB on disk",
-                 status.error());
-  }
-  {
-    std::lock_guard lock(mutex_);
-    const int64_t now = NowSeconds();
-    if (background) figures_.last_save_seconds = now - start_s;
-    figures_.last_save_images = engine_.snapshot().peak_bytes();
-    if (status) {
-      figures_.last_save_s = now;
-      figures_.last_save_ok = true;
-      figures_.dirty_at_save = cut.dirty;
-      ++figures_.saves;
-      if (cut.dirty >= figures_.dirty_at_flush) figures_.save_after_flush = false;
-    } else if (!aborted && background) {
-      figures_.last_save_ok = false;
-    }
-    // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
-    if (!status && !aborted) figures_.save_after_flush = false;
-    if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
-    save_failed_.store(!figures_.last_save_ok);
-  }
-  UpdateRefusal();
-}
-
-// ---- new bases ----
-
-base::Status Persistence::Rewrite() {
-  if (log_ == nullptr) return WriteLoneBase();
-  const int64_t start = NowSeconds();
-  spdlog::info("Background append only file rewriting started");
-  base::Status status = base::Error{"out of memory"};
-  const bool ended = base::IfMemory([&] {
-    if (const base::Status made = log_->PrepareSwitch(); !made) {
-      spdlog::warn("Preparing an AOF increment: {}", made.error());
-    }
-    Cut cut = BeforeCut(true);
-    status = WriteBase(cut, [&] {
-      engine_.Exclusively(engine_.house_lane(), [&] {
-        cut = BeginCut(true, cut.commands);
-        log_->SwitchAt(engine_.journal().Cut());
-      });
-    });
-  });
-  if (!ended) log_->AbortRewrite();
-  NoteRewrite(status, start);
-  return status;
-}
-
-// The cut becomes the log's base.
-base::Status Persistence::WriteBase(const Cut& cut, const std::function<void()>& begin) {
-  const auto written = WriteCut(cut, log_->TemporaryBase(), "", false, begin);
-  if (!written) {
-    log_->AbortRewrite();
-    return base::Error{written.error()};
-  }
-  return log_->FinishRewrite(!cut.commands);
-}
-
-// Without a log in use a rewrite leaves a base that a server may start from.
-base::Status Persistence::WriteLoneBase() {
-  const int64_t start = NowSeconds();
-  spdlog::info("Background append only file rewriting started");
-  base::Status status = WithMemory([this] { return WriteLoneBaseNow(); });
-  NoteRewrite(status, start);
-  return status;
-}
-
-base::Status Persistence::WriteLoneBaseNow() {
-  if (const auto lock = LockLog(SettingsNow()); !lock) return base::Error{lock.error()};
-  Cut cut = BeforeCut(true);
-  const std::string directory = PathIn(cut.settings.dir, cut.settings.appenddirname);
-  const std::string& name = cut.settings.appendfilename;
-  storage::AofManifest old;
-  base::Status status;
-  if (const auto found = AofLog::FindManifest(files_, directory, name, &old); !found) {
-    status = base::Error{found.error()};
-  }
-  if (old.highest(storage::AofFile::Kind::kBase) >= storage::AofManifest::kLastSequence) {
-    status = base::Error{"no sequence number is left for a base of the log"};
-  }
-  if (status) status = files_.MakeDirectory(directory);
-  const std::string temporary = PathIn(directory, "temp-rewriteaof.rdb");
-  if (status) {
-    const auto written = WriteCut(cut, temporary, "", false, [&] {
-      engine_.Exclusively(engine_.house_lane(), [&] { cut = BeginCut(true, cut.commands); });
-    });
-    if (!written) status = base::Error{written.error()};
-  }
-  storage::AofFile base;
-  base.kind = storage::AofFile::Kind::kBase;
-  base.sequence = old.highest(storage::AofFile::Kind::kBase) + 1;
-  base.name = storage::AofBaseName(name, base.sequence, !cut.commands);
-  if (status) status = files_.Rename(temporary, PathIn(directory, base.name));
-  if (status) {
-    status = storage::WriteAtomically(files_, PathIn(directory, storage::AofManifestName(name)),
-                                      storage::AofManifest{{base}, data_set_}.Text());
-  }
-  for (const storage::AofFile& file : old.files) {
-    if (status && file.name != base.name) {
-      static_cast<void>(files_.Remove(PathIn(directory, file.name)));
-    }
-  }
-  return status;
-}
-
-void Persistence::NoteRewrite(const base::Status& status, int64_t start_s) {
-  if (status) {
-    spdlog::info("Background AOF rewrite terminated with success");
-  } else if (giving_up_.load()) {
-    spdlog::warn("AOF rewrite was given up: the server is to end");
-  } else {
-    spdlog::warn("Background AOF rewrite terminated with error: {}", status.error());
-  }
-  std::lock_guard lock(mutex_);
-  const int64_t now = NowSeconds();
-  figures_.last_rewrite_seconds = now - start_s;
-  figures_.last_rewrite_images = engine_.snapshot().peak_bytes();
-  figures_.last_rewrite_ok = status.ok();
-  if (status) {
-    ++figures_.rewrites;
-    figures_.rewrite_failures = 0;
-    figures_.next_auto_rewrite_s = 0;
-    return;
-  }
-  const uint64_t failures = ++figures_.rewrite_failures;
-  if (failures < kRewritePatience) return;
-  const uint64_t doublings = std::min<uint64_t>(failures - kRewritePatience, 6);
-  figures_.next_auto_rewrite_s =
-      now + std::min<int64_t>(int64_t{60} << doublings, kRewriteLongestPause);
-}
-
 // ---- the end ----
 
 base::Status Persistence::Prepare(const Ending& ending) {
@@ -591,6 +344,10 @@ base::Status Persistence::Prepare(const Ending& ending) {
 
 base::Status Persistence::PrepareNow(const Ending& ending) {
   const config::Settings settings = SettingsNow();
+  if (replacing()) {
+    spdlog::warn("Nothing is saved: the data of the master did not come, the files are as before.");
+    return {};
+  }
   if (ending.save || (!ending.nosave && !settings.save_rules.empty())) {
     spdlog::info("Saving the final RDB snapshot before exiting.");
     if (base::Status status = SaveSnapshot(false); !status) {

@@ -39,7 +39,7 @@ class Persistence final : public engine::Reloader {
  public:
   using Waiter = engine::ReplyWaiter;
 
-  enum class Activity : uint8_t { kNone, kLoad, kBgsave, kSave, kRewrite, kOther };
+  enum class Activity : uint8_t { kNone, kLoad, kBgsave, kSave, kRewrite, kCopy, kOther };
 
   // What INFO shows of saves and rewrites. Times are Unix seconds, lengths seconds (-1: never).
   struct Figures {
@@ -97,6 +97,11 @@ class Persistence final : public engine::Reloader {
   // "Loading: 43% (512 of 1190 MB), 310 MB/s, 2 s left"
   std::string ProgressLine() const;
 
+  // After `loaded`: the data is that of the dump, all of it; the last comment line of the log
+  // (RdbAux::EndLine), empty when something follows it.
+  bool loaded_dump() const { return loaded_dump_; }
+  const std::string& loaded_end() const { return loaded_end_; }
+
   // Everything acknowledged is put on disk before the process ends. REQUIRES: writes are paused.
   struct Ending {
     bool save = false;    // a snapshot, whatever the rules
@@ -105,10 +110,42 @@ class Persistence final : public engine::Reloader {
   base::Status Prepare(const Ending& ending);
   // Whether a log that was switched on has no base yet: there may be no other copy of the data.
   bool writes_first_base() const { return first_base_.load(); }
+  // The data set of a master takes the place of the one that is there.
+  struct Replacement {
+    std::string path;  // an RDB file, all of it; it is removed, or becomes the dump
+    // Whether it is still wanted, asked when the next thing is that the data of before goes. With
+    // the gate closed.
+    std::function<bool()> wanted;
+    // The data is in memory. With the gate closed, before clients are served again.
+    std::function<void()> loaded;
+    // On the keeper's thread, after `loaded`, or instead. `emptied`: the data of before is gone.
+    std::function<void(const base::Status& status, bool emptied)> done;
+  };
+  void Replace(Replacement replacement);
+  // Whether memory lacks what Replace was to bring: then nothing is saved, and the files keep what
+  // they have, until another Replace, or KeepWhatThereIs.
+  bool replacing() const { return replacing_.load(); }
+  void KeepWhatThereIs() { replacing_.store(false); }
   // Runs `work` on the keeper with the gate closed; returns when it is done.
   void RunAlone(const std::function<void()>& work);
   // Ends the keeper and the log. REQUIRES: the loops have ended.
   void Stop();
+
+  // A copy of the data set for others: made like a snapshot, when nothing else is being made.
+  struct Copy {
+    std::function<base::Status(std::string_view)> sink;  // where it goes
+    bool keys = true;
+    bool functions = true;
+    bool stock = false;                  // for a stock Redis 7.0
+    std::vector<snapshot::RdbAux*> aux;  // besides those of the data set
+    std::function<void()> at_cut;        // with the gate closed
+    std::function<void()> after_cut;     // outside, before anything is written that depends on it
+    uint64_t left_out = 0;               // keys that a stock server would not read
+    std::function<void(const base::Result<uint64_t>&)> done;  // on the keeper's thread
+  };
+  void MakeCopy(std::shared_ptr<Copy> copy);
+  // Runs `work` on the keeper with the gate closed, some time later.
+  void PostAlone(std::function<void()> work);
 
   // ---- for commands ----
   enum class Started : uint8_t { kStarted, kScheduled, kBusySame, kBusyOther };
@@ -117,11 +154,6 @@ class Persistence final : public engine::Reloader {
   void Save(const Waiter& waiter);
   void Reload(const Waiter& waiter, uint32_t options) override;
   void LoadAof(const Waiter& waiter) override;
-  // Whether everything logged so far is on disk.
-  bool LogIsDurable() const;
-  // Answers when everything logged before the call is on disk.
-  void WaitForLog(const Waiter& waiter);
-
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
   // FLUSHALL was run; it will count as that many changes. True when nothing but a snapshot keeps
@@ -139,6 +171,8 @@ class Persistence final : public engine::Reloader {
   Figures figures() const;
   // Inside the gate.
   storage::AofLog* log() const { return log_.get(); }
+  // The log in use. Inside the gate, and on threads that merge the journal or keep the log.
+  const storage::AofLog* active_log() const { return watched_.load(); }
   uint64_t Changes() const;
 
   // ---- answers that wait for the log ----
@@ -154,10 +188,6 @@ class Persistence final : public engine::Reloader {
     Activity activity = Activity::kOther;
     std::function<std::string()> work;
     Waiter waiter;
-  };
-  struct LogWaiter {
-    Waiter waiter;
-    uint64_t ticket;
   };
   struct SaveWaiter {
     Waiter waiter;
@@ -175,7 +205,7 @@ class Persistence final : public engine::Reloader {
   class PartLoader;
 
   void Run();
-  bool RepairDue() const { return needs_base_.load(); }
+  bool RepairDue() const { return needs_base_.load() && !replacing_.load(); }
   void Push(Job job);
   Job JobOf(Activity activity);
   void StartLocked(Activity activity);
@@ -195,8 +225,12 @@ class Persistence final : public engine::Reloader {
 
   base::Status SaveSnapshot(bool background);
   base::Status WriteSnapshot(Cut* cut);
+  // Gives the snapshot that was just saved its dated name, with save-keep. What goes wrong is
+  // logged: the snapshot itself is saved.
+  void KeepDated(const config::Settings& settings);
   void NoteSave(const base::Status& status, const Cut& cut, int64_t start_s, bool background);
   void AnswerSaveWaiters(uint64_t dirty);
+  base::Result<uint64_t> WriteCopy(Copy& copy);
   base::Status Rewrite();
   base::Status WriteBase(const Cut& cut, const std::function<void()>& begin = {});
   base::Status WriteLoneBase();
@@ -230,7 +264,6 @@ class Persistence final : public engine::Reloader {
   void SetLogError(std::string error);
   void UpdateRefusal();
   void UpdateRefusalLocked();
-  void AnswerLogWaiters(uint64_t durable);
 
   // Loading, see persistence_load.cc.
   void Load();
@@ -245,6 +278,11 @@ class Persistence final : public engine::Reloader {
   void BeginProgress(uint64_t total_bytes);
   void EndPart();
   LoadOptions OptionsFor(const config::Settings& settings, bool exclusive);
+  base::Status ReplaceNow(const Replacement& replacement, bool* emptied);
+  void KeepReceived(const std::string& path, const std::string& data_set,
+                    const config::Settings& settings);
+  void EndLoading();
+  void AwaitNeedsBase();
   std::string ReloadNow(uint32_t options);
   std::string LoadAofNow();
   void EmptyAll();
@@ -264,6 +302,8 @@ class Persistence final : public engine::Reloader {
 
   std::atomic<bool> loading_{false};
   std::string load_error_;
+  bool loaded_dump_ = false;
+  std::string loaded_end_;
   LoadProgress progress_;                 // of the file that is being loaded
   std::atomic<uint64_t> load_total_{0};   // bytes of all files
   std::atomic<uint64_t> load_before_{0};  // bytes of the files before this one
@@ -285,6 +325,7 @@ class Persistence final : public engine::Reloader {
   std::atomic<bool> save_failed_{false};
   std::atomic<bool> stop_writes_{true};  // the settings want writes refused after a failed save
   std::atomic<bool> flushed_{false};     // during this cut
+  std::atomic<bool> replacing_{false};   // memory is not what the files are to have
   std::atomic<bool> giving_up_{false};
   std::atomic<bool> stopping_{false};
 
@@ -297,8 +338,6 @@ class Persistence final : public engine::Reloader {
   std::function<void()> on_durable_;
   storage::AofLog::State seen_state_ = storage::AofLog::State::kGood;
   std::string log_error_;
-  std::vector<LogWaiter> log_waiters_;
-  std::atomic<size_t> log_waiter_count_{0};
 };
 
 }  // namespace sava::persistence

@@ -1,7 +1,6 @@
-// The commands about keeping the data: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF, WAITAOF.
+// The commands about keeping the data: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF.
 #include <string>
 
-#include "commands/blocking.h"
 #include "commands/family.h"
 #include "engine/clients.h"
 #include "engine/engine_context.h"
@@ -61,39 +60,6 @@ void Bgrewriteaof(Context& ctx) {
 
 void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().last_save_s); }
 
-void LocalAndNone(engine::Client& client, int64_t local) {
-  protocol::Reply reply(&client.out, client.resp);
-  reply.Array(2);
-  reply.Int(local);
-  reply.Int(0);
-}
-void NotSynced(engine::Client& client) { LocalAndNone(client, 0); }
-void Synced(engine::Client& client) { LocalAndNone(client, 1); }
-
-// There are no replicas: asked to wait for some, the time passes.
-void Waitaof(Context& ctx) {
-  int64_t local = 0;
-  int64_t replicas = 0;
-  int64_t until = 0;
-  if (!ctx.IntArg(1, &local)) return;
-  if (local < 0 || local > 1)
-    return ctx.Error("ERR value is out of range, value must between 0 and 1");
-  if (!ctx.IntArg(2, &replicas)) return;
-  if (replicas < 0) return ctx.Error(commands::errors::kMustBePositive);
-  if (!commands::TimeoutMillis(ctx, 3, &until)) return;
-  Persistence& persistence = ctx.part<Persistence>();
-  EngineContext& ec = EngineContext::Of(ctx);
-  if (local > 0 && !ec.engine().settings().appendonly) {
-    return ctx.Error("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
-  }
-  const bool durable = persistence.LogIsDurable();
-  if ((replicas == 0 && (local == 0 || durable)) || InExec(ctx)) {
-    return LocalAndNone(ec.client(), durable ? 1 : 0);
-  }
-  const engine::Client& client = engine::BlockForReply(ctx, until, durable ? Synced : NotSynced);
-  if (replicas == 0) persistence.WaitForLog({client.lane, client.id, client.block_token});
-}
-
 constexpr uint32_t kSaveFlags = commands::kAdmin | commands::kNoscript | commands::kNoAsyncLoading;
 
 constexpr commands::CommandSpec kRows[] = {
@@ -140,19 +106,6 @@ constexpr commands::CommandSpec kRows[] = {
      .complexity = "O(1)",
      .reply = "a line that says so",
      .example = "BGREWRITEAOF"},
-    {.name = "waitaof",
-     .handler = Waitaof,
-     .arity = 4,
-     .flags = commands::kNoscript,
-     .acl = commands::kAclConnection,
-     .group = "generic",
-     .since = "7.2.0",
-     .summary = "Waits until what this connection has written is on disk.",
-     .complexity = "O(1)",
-     .arguments = "numlocal:integer numreplicas:integer timeout:integer",
-     .reply = "array: 1 when it is on this server's disk, number of replicas",
-     .example = "WAITAOF 1 0 1000",
-     .tips = "request_policy:all_shards,response_policy:agg_min"},
 };
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <ctime>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "persistence/persistence.h"
+#include "storage/kept_snapshots.h"
 #include "storage/recovery_plan.h"
 
 namespace sava::persistence {
@@ -98,7 +100,7 @@ base::Status Persistence::FollowFiles(const config::Settings& now) {
       return base::Error{taken ? directory + " holds the log of another data set" : taken.error()};
     }
     if (base::Status made = files_.MakeDirectory(directory); !made) return made;
-    if (access((directory + "/.").c_str(), W_OK) != 0) {
+    if (::access((directory + "/.").c_str(), W_OK) != 0) {
       return base::Error{fmt::format("{}: {}", directory, strerror(errno))};
     }
   }
@@ -130,6 +132,20 @@ std::string Persistence::AsideName(const std::string& path) const {
   std::string free = name;
   for (int number = 2; files_.Exists(free); ++number) free = fmt::format("{}.{}", name, number);
   return free;
+}
+
+void Persistence::KeepDated(const config::Settings& settings) {
+  if (settings.save_keep == 0) return;
+  base::Result<std::string> kept = base::Error{"out of memory"};
+  base::IfMemory([&] {
+    kept = storage::KeepSnapshot(files_, settings.dir, settings.dbfilename,
+                                 engine_.clock().WallMillis(), settings.save_keep);
+  });
+  if (kept) {
+    spdlog::info("DB kept as {}", *kept);
+  } else {
+    spdlog::warn("The snapshot can't be kept under a dated name: {}", kept.error());
+  }
 }
 
 }  // namespace sava::persistence

@@ -16,13 +16,6 @@ using Activity = Persistence::Activity;
 
 std::string_view OkOr(bool good) { return good ? "ok" : "err"; }
 
-uint64_t TotalKeys(InfoWriter& out) {
-  keyspace::Keyspace& keyspace = out.engine.keyspace();
-  uint64_t total = 0;
-  for (int db = 0; db < keyspace.databases(); ++db) total += keyspace.Size(db);
-  return total;
-}
-
 void LoadingFields(InfoWriter& out, const Persistence& persistence) {
   if (!persistence.loading()) return;
   const Persistence::LoadFigures figures = persistence.load_figures();
@@ -37,7 +30,8 @@ void LoadingFields(InfoWriter& out, const Persistence& persistence) {
 
 void SaveFields(InfoWriter& out, const Persistence& persistence,
                 const Persistence::Figures& figures) {
-  const bool saving = figures.activity == Activity::kBgsave;
+  // A copy for replicas counts, as in Redis.
+  const bool saving = figures.activity == Activity::kBgsave || figures.activity == Activity::kCopy;
   out.Field("rdb_changes_since_last_save", persistence.Changes());
   out.Field("rdb_bgsave_in_progress", saving ? 1 : 0);
   out.Field("rdb_last_save_time", figures.last_save_s);
@@ -89,7 +83,7 @@ void PersistenceSection(InfoWriter& out) {
   if (figures.activity == Activity::kBgsave || figures.activity == Activity::kSave ||
       figures.activity == Activity::kRewrite) {
     // Before its cut a save is going to have the keys of now.
-    total = figures.cut_made ? snapshot.keys_total() : TotalKeys(out);
+    total = figures.cut_made ? snapshot.keys_total() : out.engine.keyspace().AllKeys();
     done = figures.cut_made ? snapshot.keys_done() : 0;
   }
   out.Field("loading", persistence.loading() ? 1 : 0);

@@ -29,6 +29,28 @@ std::string DirectoryFor(const config::Settings& settings) {
   return PathIn(settings.dir, settings.appenddirname);
 }
 
+// The last line of a log's file, when it is a comment; the lines that tell what is synced are
+// passed over. Else empty.
+std::string EndLineOf(storage::FileSystem& files, const std::string& path) {
+  constexpr uint64_t kLooked = 4096;
+  const auto size = files.Size(path);
+  if (!size) return {};
+  const auto read = files.Read(path, size.value() - std::min(size.value(), kLooked), kLooked);
+  if (!read) return {};
+  std::string_view rest = read.value();
+  while (rest.ends_with("\r\n")) {
+    rest.remove_suffix(2);
+    const size_t before = rest.rfind('\n');
+    if (before == std::string_view::npos) return {};
+    const std::string_view line = rest.substr(before + 1);
+    if (!line.starts_with(storage::kAofSyncedMark)) {
+      return line.starts_with('#') ? std::string(line) : std::string();
+    }
+    rest = rest.substr(0, before + 1);
+  }
+  return {};
+}
+
 storage::DataPlaces PlacesOf(const config::Settings& settings) {
   return {PathIn(settings.dir, settings.dbfilename), PathIn(settings.dir, settings.appendfilename),
           DirectoryFor(settings), settings.appendfilename};
@@ -86,9 +108,12 @@ std::string Persistence::ProgressLine() const {
 LoadOptions Persistence::OptionsFor(const config::Settings& settings, bool exclusive) {
   LoadOptions options;
   options.exclusive = exclusive;
+  options.settings = &settings;
   options.verify_checksum = settings.rdbchecksum && !engine_.switches().skip_checksums.load();
   options.progress = &progress_;
   options.aux = aux_;
+  options.keep_expired = engine_.role().replica();  // its master says what goes
+  options.key_delay_us = settings.key_load_delay;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
 }
@@ -210,9 +235,13 @@ base::Status Persistence::CarryOut(const config::Settings& settings, RecoveryPla
       spdlog::info("Nothing to load from {}: a new, empty data set begins", settings.dir);
       return {};
     case RecoveryPlan::Source::kDump:
+      loaded_dump_ = true;
       return LoadDump(settings, false);
-    case RecoveryPlan::Source::kLog:
-      return LoadLog(settings, plan, false);
+    case RecoveryPlan::Source::kLog: {
+      base::Status status = LoadLog(settings, plan, false);
+      if (status && !plan->parts.empty()) loaded_end_ = EndLineOf(files_, plan->parts.back().path);
+      return status;
+    }
     case RecoveryPlan::Source::kOldLog:
       break;
   }

@@ -22,7 +22,6 @@ constexpr std::string_view kSaveFailed =
     "to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error "
     "option). "
     "Please check the Redis logs for details about the RDB error.";
-constexpr std::string_view kLocalOnly = "*2\r\n:1\r\n:0\r\n";
 
 AofLog::Policy PolicyOf(const config::Settings& settings) {
   switch (settings.appendfsync) {
@@ -106,6 +105,7 @@ base::Status Persistence::OpenAtStart(const config::Settings& settings,
 // ---- appendonly changes while running ----
 
 void Persistence::MatchAppendonly() {
+  if (replacing()) return match_log_.store(true);
   const config::Settings settings = SettingsNow();
   const bool in_place =
       log_ != nullptr && log_->directory() == PathIn(settings.dir, settings.appenddirname);
@@ -172,7 +172,6 @@ void Persistence::TurnOff() {
     seen_state_ = AofLog::State::kGood;
     needs_base_.store(false);
     log_error_.clear();
-    AnswerLogWaiters(UINT64_MAX);
     if (on_durable_) on_durable_();
   }
   UpdateRefusal();
@@ -214,7 +213,6 @@ void Persistence::LogChanged() {
   AofLog* const log = watched_.load();
   if (log == nullptr) return;
   if (on_durable_) on_durable_();
-  if (!log_waiters_.empty()) AnswerLogWaiters(log->durable());
   const AofLog::State state = log->state();
   if (state == seen_state_) return;
   seen_state_ = state;
@@ -258,33 +256,6 @@ void Persistence::UpdateRefusalLocked() {
 void Persistence::OnDurable(std::function<void()> wake) {
   std::lock_guard lock(trouble_mutex_);
   on_durable_ = std::move(wake);
-}
-
-bool Persistence::LogIsDurable() const {
-  const AofLog* const log = watched_.load();
-  return log != nullptr && log->durable() >= engine_.journal().next_ticket();
-}
-
-void Persistence::WaitForLog(const Waiter& waiter) {
-  {
-    std::lock_guard lock(trouble_mutex_);
-    log_waiters_.push_back({waiter, engine_.journal().next_ticket()});
-    log_waiter_count_.store(log_waiters_.size(), std::memory_order_relaxed);
-    // While the first base is being written nothing is safe yet.
-    if (AofLog* const log = watched_.load(); log != nullptr) AnswerLogWaiters(log->durable());
-  }
-  if (log_ != nullptr) log_->RequestSync();
-  engine_.journal().Nudge();
-}
-
-// REQUIRES: trouble_mutex_.
-void Persistence::AnswerLogWaiters(uint64_t durable) {
-  std::erase_if(log_waiters_, [&](const LogWaiter& one) {
-    if (one.ticket > durable) return false;
-    Answer(one.waiter, std::string(kLocalOnly));
-    return true;
-  });
-  log_waiter_count_.store(log_waiters_.size(), std::memory_order_relaxed);
 }
 
 }  // namespace sava::persistence

@@ -78,7 +78,7 @@ class OutBuffer {
     return {begin_ + mark, static_cast<size_t>(cursor_ - begin_) - mark};
   }
 
-  // Fills up to max vectors with what is to be sent next; how many.
+  // Fills up to max vectors with what must be sent next; returns how many.
   size_t Gather(iovec* vectors, size_t max) const;
   void Consume(size_t n);
   // Gives the block back when nothing is pending (idle connections cost nothing).

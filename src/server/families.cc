@@ -8,13 +8,18 @@
 #include "engine/engine.h"
 #include "front/families.h"
 #include "persistence/families.h"
+#include "replication/families.h"
+#include "replication/follower.h"
+#include "script/scripts.h"
 #include "server/shutdown_command.h"
 
 namespace sava::server {
 
 std::vector<std::span<const commands::CommandSpec>> ServerFamilies() {
-  return {engine::TransactionCommands(),
+  return {engine::TransactionCommands(),  // one a line
           engine::PubSubCommands(),
+          script::ScriptCommands(),
+          script::FunctionCommands(),
           access::AuthCommands(),
           front::ConnectionCommands(),
           front::ClientCommands(),
@@ -28,7 +33,10 @@ std::vector<std::span<const commands::CommandSpec>> ServerFamilies() {
           admin::ClusterCommands(),
           admin::AdminCommands(),
           ShutdownCommands(),
-          persistence::PersistenceCommands()};
+          persistence::PersistenceCommands(),
+          replication::FollowerCommands(),
+          replication::MasterCommands(),
+          replication::MigrationCommands()};
 }
 
 std::vector<std::span<const commands::CommandSpec>> AllFamilies() {

@@ -18,6 +18,8 @@
 #include "admin/info.h"
 #include "base/if_memory.h"
 #include "base/page_pool.h"
+#include "commands/idna.h"
+#include "config/proc_title.h"
 #include "engine/client_list.h"
 #include "engine/clients.h"
 #include "engine/engine_context.h"
@@ -25,9 +27,12 @@
 #include "front/loops.h"
 #include "persistence/families.h"
 #include "persistence/persistence.h"
+#include "replication/families.h"
+#include "replication/follower.h"
+#include "replication/master.h"
+#include "replication/migration.h"
+#include "script/scripts.h"
 #include "server/families.h"
-#include "server/idna.h"
-#include "server/proc_title.h"
 #include "types/value/type_registry.h"
 
 namespace sava::server {
@@ -37,10 +42,6 @@ static_assert(static_cast<uint32_t>(config::kNotifyKeyMiss) == commands::kNotify
 static_assert(static_cast<uint32_t>(config::kNotifyAll) == commands::kNotifyAll);
 
 namespace {
-
-// A byte of the shutdown pipe besides the numbers of signals.
-constexpr char kAsked = 0;     // by RequestShutdown
-constexpr char kLoaded = 127;  // by the keeper
 
 // How often INFO is kept for a crash report.
 constexpr unsigned kTicksPerInfo = 10;
@@ -79,11 +80,12 @@ std::string RandomHex(size_t digits) {
 
 Server::Server(std::unique_ptr<config::Config> config)
     : config_(std::move(config)),
-      info_(front::kClientsInfo, persistence::kPersistenceInfo),
+      info_(front::kClientsInfo, persistence::kPersistenceInfo, replication::kReplicationInfo),
       log_path_(config_->settings().logfile.empty()
                     ? std::string()
-                    : std::filesystem::absolute(config_->settings().logfile).string()) {
-  InstallIdna();
+                    : std::filesystem::absolute(config_->settings().logfile).string()),
+      start_folder_(std::filesystem::current_path().string()) {
+  commands::InstallIdna();
   for (const auto family : AllFamilies()) table_.Add(family);
   config::Settings& settings = config_->settings();
   facts_.threads = settings.threads > 0 ? static_cast<size_t>(settings.threads)
@@ -92,13 +94,21 @@ Server::Server(std::unique_ptr<config::Config> config)
   options.lanes = facts_.threads;
   engine_ = std::make_unique<engine::Engine>(options, &settings, &table_);
   engine_->set_host(this);
+  scripts_ = std::make_unique<script::Scripts>(engine_.get());
+  engine_->set_scripting(scripts_.get());
   persistence_ = std::make_unique<persistence::Persistence>(engine_.get());
   persistence_->Register(&engine_->libraries());
+  master_ = std::make_unique<replication::Master>(engine_.get(), persistence_.get());
+  follower_ =
+      std::make_unique<replication::Follower>(engine_.get(), persistence_.get(), master_.get());
+  master_->set_following(follower_.get());
+  persistence_->Register(follower_.get());
+  migrations_ = std::make_unique<replication::Migrations>(engine_.get());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
-  limits_.Load(settings);
+  LoadLimits();
   monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
     const storage::AofLog* const log = persistence_->log();
-    return log == nullptr ? 0 : log->buffered();
+    return (log == nullptr ? 0 : log->buffered()) + master_->UncountedBytes();
   });
   facts_.run_id = RandomHex(40);
   facts_.http_port = [this] { return http_port(); };
@@ -106,6 +116,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   facts_.loop_clients = [this] {
     return loops_ == nullptr ? std::string() : loops_->ClientCounts();
   };
+  facts_.replication = [this] { return master_->SharedFigures(); };
   LendParts();
 }
 
@@ -116,23 +127,35 @@ void Server::LendParts() {
   to.Put(&facts_);
   to.Put(&info_);
   to.Put(monitor_.get());
-  to.Put(&acl_log_);
+  to.Put(&engine_->users());
+  to.Put(&engine_->acl_log());
+  to.Put(scripts_.get());
   to.Put(config_.get());
   to.Put<const config::Settings>(&config_->settings());
   to.Put(persistence_.get());
   to.Put<engine::Reloader>(persistence_.get());
+  to.Put(follower_.get());
+  to.Put(master_.get());
+  to.Put(migrations_.get());
   config_->OnResetStats([this] {
     engine::ResetStats(*engine_);
-    acl_log_.ResetDenied();
+    engine_->acl_log().ResetDenied();
   });
 }
 
 Server::~Server() {
   base::PagePool::Shared().set_helper(nullptr);
   persistence_->OnDurable(nullptr);
-  if (loops_ != nullptr) loops_->Stop();
+  follower_->Suspend();
+  // A migration that ends tells its loop.
+  if (loops_ != nullptr) loops_->Stop([this] { migrations_.reset(); });
   loops_.reset();
+  migrations_.reset();
+  master_->StopStream();
   persistence_.reset();
+  follower_.reset();
+  master_.reset();
+  scripts_.reset();
   engine_.reset();
   signal_pipe.store(-1);
   for (const int fd : shutdown_pipe_) {
@@ -144,11 +167,15 @@ void Server::ApplyHooks() {
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
        "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
-       "requirepass", "protected-mode", "appendonly", "appendfsync"},
-      [this](const config::Settings& now) {
-        limits_.Load(now);
+       "protected-mode", "appendonly", "appendfsync", "maxmemory", "maxmemory-clients"},
+      [this](const config::Settings&) {
+        LoadLimits();
         return base::Status();
       });
+  config_->OnChange({"requirepass"}, [this](const config::Settings& now) {
+    engine_->users().SetDefaultPassword(now.requirepass);
+    return base::Status();
+  });
   config_->OnChange({"maxclients"}, [this](const config::Settings& now) -> base::Status {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
@@ -164,7 +191,7 @@ void Server::ApplyHooks() {
                         allowed > 64 ? allowed - 64 : 1)};
       }
     }
-    limits_.Load(now);
+    LoadLimits();
     return {};
   });
   const auto listen_again = [this](std::string_view trouble) {
@@ -174,12 +201,38 @@ void Server::ApplyHooks() {
       return status ? status : base::Error{fmt::format("{} ({})", trouble, status.error())};
     };
   };
-  config_->OnChange({"port"}, listen_again("Unable to listen on this port. Check server logs."));
+  config_->OnChange({"tls-port",
+                     "http-tls-port",
+                     "tls-cert-file",
+                     "tls-key-file",
+                     "tls-key-file-pass",
+                     "tls-client-cert-file",
+                     "tls-client-key-file",
+                     "tls-client-key-file-pass",
+                     "tls-dh-params-file",
+                     "tls-ca-cert-file",
+                     "tls-ca-cert-dir",
+                     "tls-auth-clients",
+                     "tls-replication",
+                     "tls-protocols",
+                     "tls-ciphers",
+                     "tls-ciphersuites",
+                     "tls-prefer-server-ciphers",
+                     "tls-session-caching",
+                     "tls-session-cache-size",
+                     "tls-session-cache-timeout"},
+                    [this](const config::Settings& now) -> base::Status {
+                      if (UseTls(now)) return {};
+                      return base::Error{"Unable to update TLS configuration. Check server logs."};
+                    });
+  config_->OnChange({"port", "tls-port", "http-tls-port"},
+                    listen_again("Unable to listen on this port. Check server logs."));
   config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
-  config_->OnChange({"proc-title-template", "port", "bind"}, [this](const config::Settings& now) {
-    ShowTitle(now);
-    return base::Status();
-  });
+  config_->OnChange({"proc-title-template", "port", "tls-port", "bind"},
+                    [this](const config::Settings& now) {
+                      ShowTitle(now);
+                      return base::Status();
+                    });
   config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const config::Settings& now) {
     return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
   });
@@ -193,6 +246,9 @@ void Server::ApplyHooks() {
                       if (base::Status status = engine_->limiter().Check(now); !status) {
                         return status;
                       }
+                      if (const std::string name = UnknownLimitedUser(); !name.empty()) {
+                        return base::Error{fmt::format("there is no user '{}'", name)};
+                      }
                       engine_->limiter().Configure(now);
                       return {};
                     });
@@ -200,6 +256,12 @@ void Server::ApplyHooks() {
       {"save", "stop-writes-on-bgsave-error", "appendonly", "appendfsync", "aof-ring",
        "aof-timestamp-enabled", "dir", "dbfilename"},
       [this](const config::Settings& now) { return persistence_->SettingsChanged(now); });
+  config_->OnChange({"min-replicas-to-write", "min-replicas-max-lag", "repl-backlog-size",
+                     "client-output-buffer-limit"},
+                    [this](const config::Settings& now) {
+                      master_->SettingsChanged(now);
+                      return base::Status();
+                    });
   config_->OnChange({"crash-log-enabled"}, [this](const config::Settings& now) {
     now.crash_log_enabled ? admin::InstallCrashReport(log_path_) : admin::RemoveCrashReport();
     return base::Status();
@@ -210,6 +272,17 @@ void Server::ApplyHooks() {
     spdlog::set_level(kLevels[static_cast<size_t>(now.loglevel)]);
     return {};
   });
+}
+
+bool Server::UseTls(const config::Settings& settings) {
+  base::Result<front::Tls> tls = front::MakeTls(settings, start_folder_);
+  if (!tls) {
+    spdlog::warn("{}", tls.error());
+    return false;
+  }
+  follower_->UseTls(tls->client);
+  loops_->UseTls(std::move(*tls));
+  return true;
 }
 
 // Nobody may have asked for HTTP; then it is no reason not to start that another server has its
@@ -232,7 +305,7 @@ int64_t Server::http_port() const {
 
 void Server::ShowTitle(const config::Settings& settings) const {
   if (!settings.set_proc_title) return;
-  ShowProcTitle(ProcTitle(settings, program_, config_->config_file()));
+  config::ShowProcTitle(config::ProcTitle(settings, program_, config_->config_file()));
 }
 
 // The machine may allow fewer open files than maxclients needs: serve those it allows.
@@ -248,7 +321,7 @@ base::Status Server::OpenFiles() {
       settings.maxclients = files.rlim_cur > 64 ? static_cast<int64_t>(files.rlim_cur - 64) : 1;
       spdlog::warn("The system allows {} open files: maxclients lowered to {}.", files.rlim_cur,
                    settings.maxclients);
-      limits_.Load(settings);
+      LoadLimits();
     }
   }
   if (settings.dir.empty()) return {};
@@ -264,11 +337,53 @@ base::Status Server::OpenFiles() {
   return {};
 }
 
+// Whether clients have to say who they are is the users' business.
+void Server::LoadLimits() { limits_.Load(config_->settings(), engine_->users().open()); }
+
+base::Status Server::RenameCommands() {
+  for (const auto& [name, other] : config_->settings().renamed_commands) {
+    switch (table_.Rename(name, other)) {
+      case commands::CommandTable::Renamed::kDone:
+        break;
+      case commands::CommandTable::Renamed::kUnknown:
+        return base::Error{fmt::format("No such command in rename-command: '{}'", name)};
+      case commands::CommandTable::Renamed::kTaken:
+        return base::Error{
+            fmt::format("Target command name already exists in rename-command: '{}'", other)};
+    }
+  }
+  return {};
+}
+
+base::Status Server::OpenUsers() {
+  access::Users& users = engine_->users();
+  if (base::Status status = users.Open(); !status) return status;
+  users.AddListener([this](uint64_t) { LoadLimits(); });
+  LoadLimits();
+  config_->OnRewriteUsers(
+      [&users] { return users.has_file() ? std::vector<std::string>() : users.ConfigLines(); });
+  const std::string unknown = UnknownLimitedUser();
+  if (!unknown.empty()) {
+    spdlog::warn("ratelimit-user {}: there is no such user; the rule waits for one.", unknown);
+  }
+  return {};
+}
+
+// The first user with a rule of the limiter that does not exist; empty: all do.
+std::string Server::UnknownLimitedUser() const {
+  for (const config::UserLimit& limit : config_->settings().ratelimit_users) {
+    if (engine_->users().Find(limit.user) == nullptr) return limit.user;
+  }
+  return {};
+}
+
 base::Status Server::Open() {
+  if (base::Status status = RenameCommands(); !status) return status;
   if (base::Status status = OpenFiles(); !status) return status;
   if (base::Status status = engine_->limiter().Check(config_->settings()); !status) {
     return base::Error{"ratelimit-exempt: " + status.error()};
   }
+  if (base::Status status = OpenUsers(); !status) return status;
   engine_->limiter().Configure(config_->settings());
   if (base::Status status = persistence_->LockFiles(config_->settings()); !status) return status;
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
@@ -280,8 +395,12 @@ base::Status Server::Open() {
     spdlog::warn("oom-score-adj: the system refuses the score");
   }
   loops_ = std::make_unique<front::Loops>(this, engine_.get(), &limits_);
+  if (!UseTls(settings)) {
+    return base::Error{"Failed to configure TLS. Check logs for more info."};
+  }
   if (base::Status status = Listen(); !status) return status;
-  if (config_->settings().port == 0 && config_->settings().unixsocket.empty() && http_port() == 0) {
+  if (settings.port == 0 && settings.tls_port == 0 && settings.unixsocket.empty() &&
+      http_port() == 0 && settings.http_tls_port == 0) {
     return base::Error{"Configured to not listen anywhere, exiting."};
   }
   signal_pipe.store(shutdown_pipe_[1]);
@@ -298,7 +417,10 @@ base::Status Server::Open() {
 }
 
 void Server::Start() {
-  persistence_->OnDurable([this] { loops_->WakeHolders(); });
+  persistence_->OnDurable([this] {
+    master_->Kept();
+    loops_->WakeHolders();
+  });
   base::PagePool::Shared().set_helper(
       [this] { growing_.Run([] { base::PagePool::Shared().Prepare(); }, 0); });
   persistence_->Start([this] {
@@ -322,122 +444,9 @@ base::Result<bool> Server::WaitLoaded() {
     }
     const std::string& error = persistence_->load_error();
     if (!error.empty()) return base::Error{error};
+    follower_->Start();
     return true;
   }
-}
-
-// ---- shutdown ----
-
-bool Server::ReadRequest(char* byte) {
-  while (true) {
-    const ssize_t n = read(shutdown_pipe_[0], byte, 1);
-    if (n == 1) return true;
-    if (n == 0 || errno != EINTR) return false;
-  }
-}
-
-Server::ShutdownRequest Server::TakeRequest(char byte) {
-  ShutdownRequest request;
-  if (byte == SIGTERM || byte == SIGINT) {
-    spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
-    request.flags = (byte == SIGTERM ? limits_.on_sigterm : limits_.on_sigint).load();
-    return request;
-  }
-  std::lock_guard lock(shutdown_mutex_);
-  if (shutdown_requests_.empty()) return request;
-  request = shutdown_requests_.front();
-  shutdown_requests_.erase(shutdown_requests_.begin());
-  if (request.client != 0) shutdown_clients_.push_back(request);
-  return request;
-}
-
-int Server::Wait() {
-  char byte = 0;
-  while (ReadRequest(&byte)) {
-    if (Shutdown(TakeRequest(byte))) break;
-    RefuseShutdown();
-  }
-  spdlog::warn("Sava is now ready to exit, bye bye...");
-  return 0;
-}
-
-// HTTP requests that have begun are answered, then writes wait and what there is to save is saved.
-// False when that failed: everything is as before.
-bool Server::Shutdown(const ShutdownRequest& request) {
-  spdlog::warn("User requested shutdown...");
-  aborted_.store(false);
-  const bool force = (request.flags & config::kShutdownForce) != 0;
-  if (persistence_->writes_first_base()) {
-    spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
-    if (!force) return false;
-  }
-  hurried_.store((request.flags & config::kShutdownNow) != 0);
-  shutting_down_.store(true);
-  loops_->Drain();
-  const int64_t paused_until = engine_->admission().pause_until();
-  const bool paused_writes = engine_->admission().pause_writes_only();
-  ending_.store(true);
-  engine_->admission().Pause(INT64_MAX, true);
-  base::Status status;
-  if (!aborted_.load()) {
-    status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
-                                    (request.flags & config::kShutdownNosave) != 0});
-  }
-  if (!status) spdlog::warn("{}", status.error());
-  if (!aborted_.load() && (status || force)) {
-    loops_->AwaitReleased();
-    persistence_->OnDurable(nullptr);
-    loops_->Stop();
-    persistence_->Stop();
-    return true;
-  }
-  ending_.store(false);
-  engine_->admission().Unpause();
-  if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
-  persistence_->RunAlone([this] { loops_->EndDrain(); });
-  shutting_down_.store(false);
-  persistence_->GoOn();
-  return false;
-}
-
-void Server::RefuseShutdown() {
-  spdlog::warn("{}",
-               aborted_.load()
-                   ? "Shutdown was aborted"
-                   : "Errors trying to shut down the server. Check the logs for more information.");
-  std::vector<ShutdownRequest> clients;
-  {
-    std::lock_guard lock(shutdown_mutex_);
-    clients.swap(shutdown_clients_);
-  }
-  for (const ShutdownRequest& one : clients) {
-    auto message = std::make_shared<engine::Message>();
-    message->resp2 = "-ERR Errors trying to SHUTDOWN. Check logs.\r\n";
-    engine_->lanes()[one.lane]->mailbox.Post(
-        {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
-  }
-}
-
-bool Server::hurried() const {
-  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
-  return hurried_.load() || poll(&asked, 1, 0) > 0;
-}
-
-void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint64_t token) {
-  {
-    std::lock_guard lock(shutdown_mutex_);
-    shutdown_requests_.push_back({flags, lane, client, token});
-  }
-  if (write(shutdown_pipe_[1], &kAsked, 1) < 0) {
-  }
-}
-
-bool Server::AbortShutdown() {
-  if (!shutting_down()) return false;
-  aborted_.store(true);
-  hurried_.store(true);
-  persistence_->GiveUp();
-  return true;
 }
 
 bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(changes); }
@@ -470,7 +479,8 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
   entry.object = "HTTP";
   entry.username = user;
   entry.client_info = engine::ClientLine(client, now_ms);
-  acl_log_.Add(std::move(entry), now_ms, static_cast<size_t>(engine_->settings().acllog_max_len));
+  engine_->acl_log().Add(std::move(entry), now_ms,
+                         static_cast<size_t>(engine_->settings().acllog_max_len));
 }
 
 // ---- memory ----
@@ -481,7 +491,11 @@ void Server::Tick() {
       engine_->settings().crash_log_enabled) {
     admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));
   }
-  base::IfMemory([this] { persistence_->Tick(); });  // else the next time
+  base::IfMemory([this] {
+    persistence_->Tick();
+    master_->Tick();
+    migrations_->Tick();
+  });  // else the next time
 }
 
 }  // namespace sava::server

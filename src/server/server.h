@@ -14,23 +14,30 @@
 #include <string>
 #include <vector>
 
-#include "access/acl_log.h"
 #include "admin/info.h"
 #include "admin/process_facts.h"
 #include "admin/process_monitor.h"
 #include "base/result.h"
 #include "commands/registry.h"
 #include "config/config.h"
+#include "config/oom_score.h"
 #include "engine/engine.h"
 #include "front/front_host.h"
 #include "front/loop_limits.h"
-#include "server/oom_score.h"
 
 namespace sava::front {
 class Loops;
 }
 namespace sava::persistence {
 class Persistence;
+}
+namespace sava::replication {
+class Follower;
+class Master;
+class Migrations;
+}  // namespace sava::replication
+namespace sava::script {
+class Scripts;
 }
 
 namespace sava::server {
@@ -89,6 +96,10 @@ class Server final : public engine::Host, public front::FrontHost {
   void Tick() override;
 
  private:
+  // A byte of the shutdown pipe besides the numbers of signals.
+  static constexpr char kAsked = 0;     // by RequestShutdown
+  static constexpr char kLoaded = 127;  // by the keeper
+
   struct ShutdownRequest {
     uint32_t flags = 0;
     size_t lane = 0;
@@ -99,19 +110,30 @@ class Server final : public engine::Host, public front::FrontHost {
   // Shows handlers the parts they may ask for.
   void LendParts();
   void ApplyHooks();
+  void LoadLimits();
+  base::Status RenameCommands();
+  base::Status OpenUsers();
+  std::string UnknownLimitedUser() const;
   base::Status OpenFiles();
   base::Status Listen();
+  // Reads the certificates anew; what is wrong with them is logged.
+  bool UseTls(const config::Settings& settings);
   void ShowTitle(const config::Settings& settings) const;
   // The next byte of the shutdown pipe; false when there is none any more.
   bool ReadRequest(char* byte);
   ShutdownRequest TakeRequest(char byte);
+  void AwaitScripts(ShutdownRequest* request);
   bool Shutdown(const ShutdownRequest& request);
   void RefuseShutdown();
 
   std::unique_ptr<config::Config> config_;
   commands::CommandTable table_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<script::Scripts> scripts_;
   std::unique_ptr<persistence::Persistence> persistence_;
+  std::unique_ptr<replication::Master> master_;
+  std::unique_ptr<replication::Follower> follower_;
+  std::unique_ptr<replication::Migrations> migrations_;
   std::unique_ptr<front::Loops> loops_;
   engine::Background growing_{"sava-pages"};  // makes memory ready ahead of the need
   admin::ProcessFacts facts_;
@@ -119,7 +141,8 @@ class Server final : public engine::Host, public front::FrontHost {
   admin::InfoSections info_;
   std::string program_;
   const std::string log_path_;  // absolute; empty: standard output
-  OomScore oom_score_;
+  const std::string start_folder_;
+  config::OomScore oom_score_;
   std::atomic<bool> shutting_down_{false};
   std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
@@ -129,7 +152,6 @@ class Server final : public engine::Host, public front::FrontHost {
   std::vector<ShutdownRequest> shutdown_requests_;  // guarded by shutdown_mutex_
   std::vector<ShutdownRequest> shutdown_clients_;   // guarded by shutdown_mutex_
   front::LoopLimits limits_;
-  access::AclLog acl_log_;
   unsigned ticks_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "commands/family.h"
 #include "engine/clients.h"
+#include "engine/engine_context.h"
 #include "server/server.h"
 
 namespace sava::server {
@@ -40,6 +41,11 @@ void Shutdown(Context& ctx) {
   if (flags == kAbort) {
     if (!ctx.part<Server>().AbortShutdown()) return ctx.Error("ERR No shutdown in progress.");
     return ctx.reply().Ok();
+  }
+  // A script that takes long would be in the way of the save.
+  engine::Admission& admission = engine::EngineContext::Of(ctx).engine().admission();
+  if (admission.busy() && (flags & config::kShutdownNosave) == 0) {
+    return ctx.Error(admission.busy_error());
   }
   // No reply, and nothing more from this client: it hears the connection close, or why not.
   const engine::Client& client = engine::BlockForReply(ctx);

@@ -1,6 +1,6 @@
 // RdbAux: what belongs to a data set besides its keys, and goes into its files and comes back from
 // them: function libraries, the ids of a replication history. The composition root registers each
-// with whoever saves and loads; these know none of them by name.
+// with the code that saves and loads; these know none of them by name.
 //
 // Thread safety: AtCut and Clear with the gate closed; the rest on the thread that saves or loads,
 // one at a time.
@@ -24,7 +24,7 @@ class RdbAux {
   // Writes AUX fields and functions, in front of the keys.
   virtual void Save(CutWriter& out) const = 0;
 
-  // From an RDB file; false: it is somebody else's.
+  // From an RDB file; false: it belongs to another.
   virtual bool LoadField(std::string_view name, std::string_view value) {
     static_cast<void>(name), static_cast<void>(value);
     return false;
@@ -40,6 +40,9 @@ class RdbAux {
     static_cast<void>(words);
     return {};
   }
+  // A comment line for the end of the log, when the server ends in good order: it holds as long as
+  // nothing follows it. Empty: none.
+  virtual std::string EndLine() const { return {}; }
   // The data set is emptied.
   virtual void Clear() {}
   // A line for the server's log about what was loaded; empty: there is nothing to tell.

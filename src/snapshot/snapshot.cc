@@ -207,7 +207,7 @@ void Snapshot::Begin(const Options& options) {
   active_.store(true, std::memory_order_release);
 }
 
-// The flushed tables, which are to be freed outside the gate.
+// The flushed tables, to be freed outside the gate.
 Snapshot::Tables Snapshot::Finish() {
   active_.store(false, std::memory_order_release);
   types::AllTypes().UnpinAux();

@@ -107,7 +107,7 @@ class Snapshot {
   }
   bool StillPatient(int64_t now_ms);
   void PreserveNow(keyspace::Table& table, keyspace::Entry* entry);
-  // Marks the entry as saved and puts what is to be written into `images`, or among the large.
+  // Marks the entry as saved and puts what must be written into `images`, or among the large.
   void Take(size_t stripe, int db, keyspace::Entry* entry, Images* images);
   void BeginLarge(size_t stripe, int db, const keyspace::Entry* entry);
   CutKey KeyOf(const keyspace::Entry* entry) const;

@@ -50,9 +50,12 @@ void AofLog::Receive(const journal::Record& record) {
   pending_.Add(record, timestamps_.load(std::memory_order_relaxed));
 }
 
-void AofLog::NoteLost(uint64_t ticket) {
+void AofLog::NoteLost(uint64_t ticket, std::string why) {
   const std::lock_guard lock(pending_.mutex);
-  if (pending_.lost == 0) pending_.lost = ticket;
+  if (pending_.lost == 0) {
+    pending_.lost = ticket;
+    lost_why_ = std::move(why);
+  }
 }
 
 void AofLog::EndRun(uint64_t next) {
@@ -123,7 +126,7 @@ bool AofLog::Take() {
     const std::lock_guard lock(pending_.mutex);
     if (pending_.lost != 0 && pending_.lost < pending_.switch_at) {
       pending_.lost = 0;
-      Broken(*current_, "Out of memory for a record");
+      Broken(*current_, lost_why_);
       return false;
     }
     const size_t size = std::min(pending_.mark, pending_.bytes.size());
@@ -384,7 +387,7 @@ void AofLog::FollowRingSetting(Lock& lock, bool tick) {
   if ((change || tick) && &wanted != &ring_path_ && ring_path_.has_ring()) DropRing(lock);
 }
 
-// What stands in the ring is to be in the file before it goes.
+// What stands in the ring must be in the file before it goes.
 void AofLog::DropRing(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
   if (at == nullptr || !at->named) return;
@@ -422,7 +425,7 @@ bool AofLog::HasItsFiles() {
          files_.Exists(ManifestPath());
 }
 
-// A file that somebody removed would take the records with it.
+// A file that was removed would take the records with it.
 void AofLog::LookForFiles(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
   if (busy_ || hold_writes_ || unsure_ || at == nullptr || at->broken || !at->named) return;
@@ -468,11 +471,16 @@ AofLog::~AofLog() {
   const bool synced = at.synced_size >= at.good && at.previous == nullptr;
   if (!synced && !SyncFile(at, written_end_, at.good)) return;
   ring_path_.Remove(lock);
+  if (!end_line_.empty() && at.named && at.file->Append(end_line_)) at.good += end_line_.size();
   if (at.good > at.marked) (void)at.file->Append(AofSyncedLine(at.good));
 }
 
 // ---- what others ask ----
 
+void AofLog::SetEndLine(std::string line) {
+  const Lock lock(mutex_);
+  end_line_ = std::move(line);
+}
 void AofLog::SetPolicy(Policy policy) { policy_ = policy; }
 void AofLog::set_hold_sync(bool hold) { hold_sync_ = hold; }
 void AofLog::SetRing(bool on) {

@@ -84,7 +84,7 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   // Continues the log of the manifest. Records go on in the last increment, as with Redis, or in a
   // new one where there is none or the last is not Sava's; without a base and an increment the
   // caller has to write a base first (SwitchAt/FinishRewrite). `next_ticket`: the first ticket that
-  // is to be written. REQUIRES: before the journal has this consumer; every file of the log was
+  // goes. REQUIRES: before the journal has this consumer; every file of the log was
   // read to its end and found whole (ReadParts, RepairLog).
   base::Status Open(const AofManifest& manifest, uint64_t next_ticket);
 
@@ -96,7 +96,7 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   // Records from this ticket on go to a new increment, which the manifest names at once. Cheap
   // enough for a closed gate: files are made when the record comes or Pause is called.
   void SwitchAt(uint64_t ticket);
-  // Where the base is to be written by the caller (a temporary name in the directory, which is made
+  // Where the caller writes the base (a temporary name in the directory, which is made
   // when it is missing).
   std::string TemporaryBase() const;
   // The base is written and synced: it takes its name, a new manifest names it and the increments
@@ -138,10 +138,12 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
     return write_failed_.load(std::memory_order_acquire) ? State::kWriteFailed : State::kGood;
   }
   // An effect before this ticket is missing: the log needs a new base. On any thread.
-  void NoteLost(uint64_t ticket);
+  void NoteLost(uint64_t ticket, std::string why = "Out of memory for a record");
   std::string last_error() const;
   // Whether the files that have what is kept() are still there.
   bool HasItsFiles();
+  // A comment line to be the last one of the log, when this ends with all of it synced.
+  void SetEndLine(std::string line);
 
   const std::string& directory() const { return options_.directory; }
   uint64_t size() const;       // of all its files
@@ -204,7 +206,7 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   bool TooEarly() const;
   bool BehindIsDue() const;
 
-  // ---- mutex_ is not held; busy_ is set, or nobody else is there ----
+  // ---- mutex_ is not held; busy_ is set, or no other thread is there ----
   base::Result<std::shared_ptr<Increment>> MakeIncrement();
   base::Status WriteManifest(AofManifest manifest);
   base::Result<std::shared_ptr<Increment>> LastIncrement(const AofFile& last);
@@ -281,14 +283,17 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   AofManifest manifest_;      // as the files are, unless unsure_
   bool unsure_ = false;       // writing a manifest failed: on disk may be that one or this one
   bool busy_ = false;         // a thread works on the files with mutex_ released
-  bool hold_writes_ = false;  // the next increment is to be made, by the disk's thread
+  bool hold_writes_ = false;  // the disk's thread must make the next increment
   bool rewriting_ = false;    // the switch was made, the base is to come
   uint64_t switched_at_ = 0;  // its ticket
   uint64_t last_base_ = 0;    // sequence numbers that were used
   uint64_t last_increment_ = 0;
   uint64_t other_sizes_ = 0;  // of the files that the manifest names besides the current one
-  std::vector<std::string> orphans_;  // files nobody names; removed when the manifest is certain
-  bool sync_asked_ = false;           // of the disk's thread
+  std::string end_line_;
+  std::string lost_why_;  // guarded by pending_.mutex
+  std::vector<std::string>
+      orphans_;              // files that no manifest names; removed when the manifest is certain
+  bool sync_asked_ = false;  // of the disk's thread
   bool stopping_ = false;
   std::thread disk_;  // syncs, and makes increments
 };

@@ -24,7 +24,7 @@ struct AofPending {
   mutable std::mutex mutex;
   std::string bytes;
   uint64_t next_ticket = 0;         // every lower one has come
-  uint64_t switch_at = UINT64_MAX;  // the switch that is to be made
+  uint64_t switch_at = UINT64_MAX;  // the switch to make
   size_t mark = kNoMark;            // its records begin here in bytes
   uint64_t skip_below = 0;          // a base has these
   journal::Framing framing{journal::kToLog};

@@ -78,7 +78,7 @@ std::map<uint64_t, Found> Entries(std::string_view ring, uint64_t* secret) {
   return entries;
 }
 
-// Whether somebody has gone on with the log without the ring. What was lost reads as zeros, or as
+// Whether the log was continued without the ring. What was lost reads as zeros, or as
 // anything, but hardly as commands.
 bool OtherCommands(std::string_view file, std::string_view ring) {
   size_t at = 0;

@@ -6,12 +6,12 @@
 //
 //   first block:  "SAVARNG1" · u64 secret, by chance · zeros
 //   entry, at a multiple of 4096: "SAVARNG1" · u64 number · u64 increment · u64 offset in it · u32
-//   bytes · u32 so many bytes before the offset · u64 CRC64 of these · u64 CRC64 of all before and
-//   the bytes · bytes · zeros; both CRC64 begin with the secret
+//   bytes · u32 number of bytes before the offset · u64 CRC64 of these · u64 CRC64 of all before
+//   and the bytes · bytes · zeros; both CRC64 begin with the secret
 //
 // After a power failure the log's file may lack its end: the entries with the highest numbers, as
-// far as they join, are that end. Who finds the file whole need not know of the ring. The secret
-// keeps clients from writing values that look like entries.
+// far as they join, are that end. A reader that finds the file whole need not know of the ring. The
+// secret keeps clients from writing values that look like entries.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -73,7 +73,7 @@ std::string AofRingName(std::string_view name);  // "NAME.ring"
 struct AofRingEnd {
   uint64_t increment = 0;  // 0: there is none
   uint64_t offset = 0;
-  uint32_t before = 0;      // so many bytes before the offset
+  uint32_t before = 0;      // number of bytes before the offset
   uint64_t before_crc = 0;  // have this CRC64, begun with
   uint64_t secret = 0;
   std::string bytes;

@@ -89,7 +89,7 @@ void RingSyncPath::Prepare(Lock& lock) {
   refused_ = false;
 }
 
-// What stands in it alone is to be in the file soon.
+// What stands in it alone must be in the file soon.
 bool RingSyncPath::LookForFile(Lock& lock) {
   if (ring_ == nullptr) return true;
   lock.unlock();

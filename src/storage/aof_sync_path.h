@@ -43,7 +43,7 @@ class SyncPath {
   // Everything that was appended is on disk when this returns true. sync_file: syncs the increment
   // and what comes before it.
   virtual bool MakeDurable(const Increment& at, const std::function<bool()>& sync_file) = 0;
-  // The file is to be synced soon, beside what goes on.
+  // The file must be synced soon, beside what goes on.
   virtual bool wants_file_sync() const = 0;
 
   // Whether the next MakeDurable is likely to be over in no time.
@@ -55,7 +55,7 @@ class SyncPath {
   virtual bool wants_preparation() const = 0;
   // REQUIRES: what this path has made durable so far is synced as a file.
   virtual void Prepare(Lock& lock) = 0;
-  // Looks whether its file is still there. False: it was not, and the increment is to be synced.
+  // Looks whether its file is still there. False: it was not, and the increment must be synced.
   virtual bool LookForFile(Lock& lock) = 0;
 };
 
@@ -117,7 +117,7 @@ class RingSyncPath final : public SyncPath {
   std::string pending_;
   std::string before_;              // the last bytes before it
   std::string last_;                // of the increment
-  std::atomic<bool> quick_{false};  // and nobody is at it
+  std::atomic<bool> quick_{false};  // and no thread is at it
   std::atomic<uint64_t> syncs_{0};
 };
 

@@ -3,8 +3,8 @@
 // that it stays when somebody removes that. flock, because locks of fcntl are gone as soon as any
 // descriptor of the file is closed.
 //
-// The file says who holds it: "PID\nPLACE\n", PLACE being the directory of a log. It is removed
-// with the lock; one that a killed process left behind holds nobody up.
+// The file names its holder: "PID\nPLACE\n", PLACE being the directory of a log. It is removed
+// with the lock; one that a killed process left behind stops no one.
 //
 // Thread safety: any thread.
 #pragma once
@@ -32,7 +32,7 @@ class DataLock {
   // holds nothing: trouble() says why.
   static base::Result<std::shared_ptr<DataLock>> Take(const std::string& path,
                                                       const std::string& place = {});
-  // Who holds the lock of that path; nothing when nobody does.
+  // The holder of that path's lock; nothing when it is free.
   static std::optional<Holder> HolderOf(const std::string& path);
 
   DataLock(const DataLock&) = delete;
@@ -51,7 +51,7 @@ class DataLock {
   const int fd_;  // -1: holds nothing
 };
 
-// The locks of one process: who asks for one that is held gets the same.
+// The locks of one process: a second request for a lock it holds gets the same one.
 class DataLocks {
  public:
   base::Result<std::shared_ptr<DataLock>> Take(const std::string& path,

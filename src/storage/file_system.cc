@@ -116,7 +116,7 @@ class RealBlocks final : public Blocks {
 class RealFileSystem final : public FileSystem {
  public:
   base::Result<std::unique_ptr<File>> Open(const std::string& path, Mode mode) override {
-    // Whoever may write to the directory could have put a link there, to a file that is not ours.
+    // Another user of the directory could have put a link there, to a file that is not ours.
     if (mode == Mode::kNew) unlink(path.c_str());
     const int flags =
         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (mode == Mode::kNew ? O_EXCL | O_NOFOLLOW : 0);
@@ -185,6 +185,11 @@ class RealFileSystem final : public FileSystem {
 
   base::Status Rename(const std::string& from, const std::string& to) override {
     if (rename(from.c_str(), to.c_str()) != 0) return Failure("renaming", from, errno);
+    return {};
+  }
+
+  base::Status Link(const std::string& from, const std::string& to) override {
+    if (link(from.c_str(), to.c_str()) != 0) return Failure("linking", from, errno);
     return {};
   }
 
@@ -274,6 +279,10 @@ class RealFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+base::Status FileSystem::Link(const std::string& from, const std::string& to) {
+  return base::Error{"linking " + from + " as " + to + ": not supported"};
+}
 
 base::Result<base::MappedFile> FileSystem::Map(const std::string& path) {
   const auto bytes = ReadAll(path);

@@ -65,6 +65,8 @@ class FileSystem {
   virtual base::Status WriteOver(const std::string& path, uint64_t offset,
                                  std::string_view bytes) = 0;
   virtual base::Status Rename(const std::string& from, const std::string& to) = 0;
+  // A second name of the same file.
+  virtual base::Status Link(const std::string& from, const std::string& to);
   virtual base::Status Remove(const std::string& path) = 0;
   virtual base::Status MakeDirectory(const std::string& path) = 0;  // there already: fine
   // Renames, new and removed files of the directory are on the disk. "": the working directory.

@@ -27,7 +27,7 @@ enum RdbOpcode : uint8_t {
 inline constexpr std::string_view kRdbMagic = "REDIS";
 // Files of this version and later end with a checksum.
 inline constexpr int kRdbFirstChecksum = 5;
-// When a module's AUX data is to be loaded: before the keys.
+// When a module's AUX data is loaded: before the keys.
 inline constexpr uint64_t kRdbAuxBeforeKeys = 1;
 
 }  // namespace sava::storage

@@ -3,7 +3,7 @@
 //
 // Nothing in a file is trusted: no memory is reserved for what is not there, and the first thing
 // that is wrong ends the reading with its place. The checksum is known only at the end, so a sink
-// may have been told much of a damaged file: who builds a data set from it throws that away.
+// may have been told much of a damaged file: a loader throws that away.
 // Thread safety: one call uses nothing but its arguments and what values of a type share in this
 // process.
 //
@@ -65,7 +65,7 @@ class RdbSink {
   virtual const types::CollectionLimits& limits() const { return types::kDefaultCollectionLimits; }
   // The reading has ended, well or not.
   virtual void Finished() {}
-  // Called now and then: so many bytes are done.
+  // Called now and then: that many bytes are done.
   virtual void Progress(uint64_t bytes) { static_cast<void>(bytes); }
 };
 

@@ -51,7 +51,7 @@ struct RecoveryPlan {
     std::string trouble;   // why it cannot be opened
   };
 
-  // Bytes of a file that are to be cut off.
+  // Bytes of a file to cut off.
   struct Cut {
     std::string path;
     uint64_t kept = 0;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/if_memory.h"
+#include "storage/stock_writer.h"
 #include "types/value/type_registry.h"
 
 namespace sava::storage {
@@ -22,6 +23,7 @@ class Output {
  public:
   Output(snapshot::Snapshot& snapshot, const SnapshotFile& file)
       : snapshot_(snapshot), file_(file) {
+    if (file.sink) return;
     auto opened = file.files->Open(file.temporary, FileSystem::Mode::kNew);
     if (opened) {
       out_ = std::move(*opened);
@@ -32,13 +34,14 @@ class Output {
 
   void Write(std::string_view bytes) {
     if (error_) return;
-    if (base::Status status = out_->Append(bytes); !status) return Fail(status.error());
+    const base::Status status = file_.sink ? file_.sink(bytes) : out_->Append(bytes);
+    if (!status) return Fail(status.error());
     written_ += bytes.size();
     if (written_ - synced_ >= kSyncEvery) Sync();
     if (file_.max_rate > 0) HoldBack();
   }
   void Sync() {
-    if (error_) return;
+    if (error_ || file_.sink) return;
     if (base::Status status = out_->Sync(); !status) return Fail(status.error());
     synced_ = written_;
   }
@@ -89,7 +92,7 @@ void BeginSnapshot(snapshot::Snapshot& snapshot, const SnapshotFile& file, Outpu
       ~Unpins() { all.UnpinAux(); }  // also when there is no memory
       const types::TypeRegistry& all;
     } unpins{all};
-    early = all.has_aux();
+    early = all.has_aux() && !file.stock && file.keys;
     if (early) writer.BeginAuxData();
     file.begin();
     if (output.error()) snapshot.Abort();
@@ -117,14 +120,26 @@ bool Drop(snapshot::Snapshot& snapshot, Output& output, snapshot::CutWriter& wri
 // True when all is written.
 bool WriteRdb(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,
               bool exclusive) {
-  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, file.options);
+  RdbWriter::Options options = file.options;
+  options.version_10 = options.version_10 || file.stock;
+  RdbWriter writer([&output](std::string_view bytes) { output.Write(bytes); }, options);
   const bool begun = base::IfMemory([&] {
     writer.Begin(file.origin);
     BeginSnapshot(snapshot, file, output, writer);
     for (const snapshot::RdbAux* aux : file.aux) aux->Save(writer);
   });
-  return begun ? Finish(snapshot, output, writer, exclusive)
-               : Drop(snapshot, output, writer, exclusive);
+  if (!begun) return Drop(snapshot, output, writer, exclusive);
+  if (!file.keys) {
+    if (base::IfMemory([&] { writer.End(); })) return true;
+    output.Fail("out of memory");
+    return false;
+  }
+  if (!file.stock) return Finish(snapshot, output, writer, exclusive);
+  StockWriter stock(writer, file.left_out);
+  const bool whole = snapshot.Walk(stock, exclusive);
+  if (whole && base::IfMemory([&] { writer.End(); })) return true;
+  if (whole || snapshot.out_of_memory()) output.Fail("out of memory");
+  return false;
 }
 
 bool WriteCommands(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& output,

@@ -17,14 +17,20 @@ namespace sava::storage {
 
 struct SnapshotFile {
   FileSystem* files = &FileSystem::Real();
+  // Where the bytes go instead of to a file; an error gives the snapshot up.
+  std::function<base::Status(std::string_view)> sink;
   std::string temporary;
   std::string path;            // its final name; empty: it stays `temporary`
   std::string aside;           // what has that name gets this one; empty: it is replaced
-  bool commands = false;       // the snapshot is to be self_contained
+  bool commands = false;       // the snapshot must be self_contained
   RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;
   snapshot::RdbAuxes aux;  // what goes in front of the keys
-  uint64_t max_rate = 0;   // bytes a second, 0: as fast as it goes
+  bool keys = true;        // else only what goes in front of them; there is no snapshot then
+  // For a stock server: what it does not read is left out (self_contained), and counted here.
+  bool stock = false;
+  uint64_t* left_out = nullptr;
+  uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
   // Begins the snapshot, once everything is written that need not be of the same instant; it is
   // called in any case. Empty: it has begun.
   std::function<void()> begin;

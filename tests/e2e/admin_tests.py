@@ -9,7 +9,7 @@ import resp
 from harness import check, eq, test, until
 
 # Settings of stock 7.0 that Sava does not answer for: features it refuses instead of ignoring.
-ABSENT_SETTINGS = {"aclfile", "masterauth", "masteruser", "replicaof", "slaveof", "user"}
+ABSENT_SETTINGS = {"aclfile", "replicaof", "slaveof", "user"}
 # Settings whose value differs by design, by place, or by version.
 DIFFERENT_VALUES = {
     "port",

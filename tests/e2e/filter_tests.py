@@ -15,7 +15,7 @@ TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "filter_cases.t
 
 
 def ours(context, **options):
-    context.sava_only("stock Redis has no filters")
+    context.natives_only("stock Redis has no filters")
     return context.client(**options)
 
 
@@ -44,6 +44,8 @@ def share_known(client, key, items, command="BF.MEXISTS"):
 def run_section(context, section):
     client = ours(context)
     for case in section:
+        if case.args[0] == b"TYPE" and not context.is_sava:
+            continue  # the host has one name for a type, in files and in TYPE
         reply = resp.show(client.call(*case.args), 1 << 30)
         if case.reply not in ("?", reply):
             context.note(

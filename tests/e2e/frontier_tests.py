@@ -19,7 +19,7 @@ STRATEGIES = ("depth", "breadth", "best", "priority")
 
 
 def ours(context, **options):
-    context.sava_only("stock Redis has no frontier")
+    context.natives_only("stock Redis has no frontier")
     return context.client(**options)
 
 
@@ -57,7 +57,7 @@ def a_small_crawl(context):
     eq(client.call("FR.PURGE", "f", "a.example"), 0)
     eq(client.call("FR.CLEAR", "f"), resp.OK)
     eq(client.call("FR.HOSTS", "f"), [])
-    eq(client.call("TYPE", "f"), resp.Status(b"frontier"))
+    eq(client.call("TYPE", "f"), resp.Status(context.by_host(b"frontier", b"savafront")))
 
 
 @test()

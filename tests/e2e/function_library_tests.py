@@ -1,4 +1,4 @@
-"""Function libraries of a stock Redis pass through Sava, which cannot call them yet: through its
+"""Function libraries pass between a stock Redis and Sava: through its
 snapshots, its log, `sava export`, and by what FUNCTION says in a log.
 """
 
@@ -40,7 +40,7 @@ def moved(context, source, binary, *options):
 def kept(server, count):
     eq(server.info_field("number_of_libraries", "memory"), str(count))
     eq(server.info_field("used_memory_functions", "memory") == "0", count == 0)
-    lines = [line for line in server.log().split(b"\n") if b"FCALL is not available yet" in line]
+    lines = [line for line in server.log().split(b"\n") if b"Function libraries: " in line]
     return len(lines)
 
 

@@ -95,9 +95,10 @@ def parse_info(text):
 class Server:
     """One server process. Its log is `self.log_path`; stop() ends it by its id."""
 
-    def __init__(self, binary, options=(), threads=2, config=None):
+    def __init__(self, binary, options=(), threads=2, config=None, module=None):
         self.binary = binary
-        self.stock = os.path.basename(binary).startswith("redis-server")
+        self.stock = os.path.basename(binary).startswith(("redis-server", "valkey-server"))
+        self.module = module
         self.options = list(options)
         self.threads = threads
         self.config = config
@@ -109,7 +110,14 @@ class Server:
 
     @property
     def name(self):
+        if self.module:
+            return "stock with sava.so"
         return "stock" if self.stock else "sava"
+
+    @property
+    def has_natives(self):
+        """Whether it has the commands of the native families."""
+        return not self.stock or self.module is not None
 
     @property
     def address(self):
@@ -123,6 +131,8 @@ class Server:
         line += ["--save", "", "--appendonly", "no"]
         if not self.stock:
             line += ["--threads", str(self.threads), "--http-port", "0"]
+        if self.module:
+            line += ["--loadmodule", self.module]
         return line + ["--enable-debug-command", "yes"] + self.options
 
     def start(self):
@@ -267,6 +277,7 @@ class Options:
         self.seed = seed
         self.seconds = seconds
         self.long = long
+        self.module = None  # sava.so, when the server under test is a stock one with it
         self.built = None  # the folder where the server's binary was built, with others
 
 
@@ -288,6 +299,14 @@ class Context:
     def sava_only(self, reason="only Sava does this"):
         if not self.is_sava:
             raise Skip(reason)
+
+    def natives_only(self, reason="the native families are needed"):
+        if not self.sut.has_natives:
+            raise Skip(reason)
+
+    def by_host(self, sava, module):
+        """What is expected of Sava, and of a stock server with sava.so."""
+        return sava if self.is_sava else module
 
     def no_sanitizer(self, reason):
         """Skips the test when the server was built with AddressSanitizer or ThreadSanitizer."""

@@ -266,6 +266,35 @@ def the_service_of_the_document(context):
 
 
 @test()
+def guids_are_one_key_in_any_text(context):
+    server = serve(context)
+    http = connect(context, server)
+    canonical = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+    texts = [canonical, canonical.upper(), canonical.replace("-", ""), "{%s}" % canonical,
+             "(%s)" % canonical.upper()]
+    for text in texts:
+        eq(http.ask("POST", "/associations", pair(text, text)).status, 204)
+    eq(server.call("DBSIZE"), 5, "texts are texts")
+    for text in texts:
+        eq(http.ask("DELETE", path_of(text)).status, 200)
+    with server.configured(associations_guid_keys="yes"):
+        for text in texts:
+            eq(http.ask("POST", "/associations", pair(text, text)).status, 204)
+        eq(server.call("KEYS", "*"), [b"assoc:" + canonical.encode()])
+        for text in texts:
+            rows = http.ask("GET", path_of(text)).json
+            eq(rows, [{"associatedKey": canonical, "frequency": 5}], text)
+        eq(http.ask("POST", "/associations", pair("User", "A book")).status, 204)
+        eq(http.ask("GET", path_of("User")).json, [{"associatedKey": "A book", "frequency": 1}])
+        answer = http.ask("POST", "/associations:batch", [pair(text, text) for text in texts])
+        eq(answer.status, 200, answer.body)
+        eq(http.ask("GET", path_of(canonical)).json,
+           [{"associatedKey": canonical, "frequency": 10}])
+        eq(http.ask("DELETE", path_of(texts[3])).status, 200)
+        eq(server.call("KEYS", "*"), [b"assoc:User"])
+
+
+@test()
 def any_key(context):
     http = connect(context, serve(context))
     keys = ["ključ", "a/b?c#d%20 +&=", "日本語", "😀", "x" * 1000, "\x00\x01\n\"\\", "..", "%41"]

@@ -1,11 +1,26 @@
-// A client of the server through ioredis. Usage: node ioredis_test.mjs PORT
+// A client of the server through ioredis. Usage: node ioredis_test.mjs PORT [CA CERTIFICATE KEY]
+// With certificates the connection is encrypted.
 // Prints "all good" and exits with 0, or throws.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import Redis from "ioredis";
 
 const port = Number(process.argv[2]);
-const options = { port, host: "127.0.0.1", maxRetriesPerRequest: 1, retryStrategy: null };
+const tls = process.argv[3] && {
+  ca: readFileSync(process.argv[3]),
+  cert: readFileSync(process.argv[4]),
+  key: readFileSync(process.argv[5]),
+  checkServerIdentity: () => undefined,
+};
+const options = { tls, port, host: "127.0.0.1", maxRetriesPerRequest: 1, retryStrategy: null };
+
+// A subscription that leaves before ioredis has sent its own INFO makes that one an error, and the
+// connection never becomes ready.
+async function ready(redis) {
+  if (redis.status !== "ready") await new Promise((done) => redis.once("ready", done));
+  return redis;
+}
 
 async function basics() {
   const redis = new Redis({ ...options, connectionName: "ioredis-test", db: 2 });
@@ -66,7 +81,7 @@ async function transactions() {
 }
 
 async function publishing() {
-  const subscriber = new Redis(options);
+  const subscriber = await ready(new Redis(options));
   const publisher = new Redis(options);
   const messages = [];
   const patterned = [];
@@ -90,7 +105,7 @@ async function publishing() {
 
 async function keyspaceEvents() {
   const redis = new Redis(options);
-  const listener = new Redis(options);
+  const listener = await ready(new Redis(options));
   const before = (await redis.config("GET", "notify-keyspace-events"))[1];
   await redis.config("SET", "notify-keyspace-events", "Ex$g");
   const events = [];

@@ -4,6 +4,8 @@ Replies and error texts are in cases/lists.txt, cases/sort.txt and cases/hyperlo
 """
 
 import os
+import random
+import re
 import shutil
 import time
 
@@ -340,3 +342,82 @@ def a_log_of_lists_is_replayed_by_both(context):
     stock = context.client(context.start_stock("--dir", folder, "--appendonly", "yes"))
     eq([stock.call("LRANGE", key, "0", "-1") for key in ("l1", "l2", "l3", "copy")], lists)
     eq([stock.call("GET", key) for key in ("h", "g")], estimators)
+
+
+# ---- dictionary-encoded blocks ----
+
+
+def long_value(rng, few):
+    return b"a long value of which there are few: %d" % rng.randrange(few)
+
+
+def repetitive(rng, server, few=12):
+    """A list and a stream of many blocks, made by commands that all change something else."""
+    with server.client() as client:
+        commands = []
+        for _ in range(150):
+            push = rng.choice(("LPUSH", "RPUSH"))
+            commands.append((push, "l", *[long_value(rng, few) for _ in range(20)]))
+            commands.append(("RPOP", "l", rng.randrange(8)))
+            if rng.random() < 0.2:
+                commands.append(("LREM", "l", rng.choice((1, -1, 2)), long_value(rng, few)))
+                commands.append(("LSET", "l", rng.randrange(5), long_value(rng, few)))
+                commands.append(("LINSERT", "l", "BEFORE", long_value(rng, few), "inserted"))
+            commands.append(("LPOS", "l", long_value(rng, few), "COUNT", 7))
+            commands.append(("LRANGE", "l", rng.randrange(-900, 900), rng.randrange(-900, 900)))
+        for number in range(1, 3000):
+            commands.append(("XADD", "x", "%d-1" % number, "kind", long_value(rng, few),
+                             "from", long_value(rng, few)))
+            if rng.random() < 0.01:
+                commands.append(("XDEL", "x", "%d-1" % rng.randrange(1, number + 1)))
+                commands.append(("XREVRANGE", "x", "+", "%d" % rng.randrange(number), "COUNT", 9))
+                commands.append(("XRANGE", "x", "%d" % rng.randrange(number), "+", "COUNT", 9))
+        commands.append(("XTRIM", "x", "MAXLEN", 2500))
+        commands += [("LRANGE", "l", 0, -1), ("XRANGE", "x", "-", "+"), ("XREVRANGE", "x", "+", "-"),
+                     ("SORT", "l", "ALPHA"), ("XLEN", "x"), ("LLEN", "l")]
+        return client.pipeline(commands)
+
+
+def encoded_blocks(server, key):
+    line = bytes(server.call("DEBUG", "OBJECT", key)).decode()
+    found = re.search(r" encoded_blocks:([0-9]+)", line)
+    return int(found.group(1)) if found else 0
+
+
+@test()
+def encoded_blocks_show_in_no_reply(context):
+    seed = context.rng("encoded").randrange(1 << 30)
+    options = ("--enable-debug-command", "yes", "--save", "", "--appendonly", "no")
+    sava = context.start(*options)
+    stock = context.start_stock(*options)
+    ours = repetitive(random.Random(seed), sava)
+    theirs = repetitive(random.Random(seed), stock)
+    for place, (one, other) in enumerate(zip(ours, theirs)):
+        eq(one, other, f"reply {place} of seed {seed}")
+    eq(sava.call("DEBUG", "DIGEST"), stock.call("DEBUG", "DIGEST"))
+    for key in ("l", "x"):
+        eq(sava.call("OBJECT", "ENCODING", key), stock.call("OBJECT", "ENCODING", key))
+        # The bytes are those of Redis.
+        eq(stock.call("RESTORE", "copy", "0", sava.call("DUMP", key), "REPLACE"), resp.OK)
+        eq(sava.call("RESTORE", "copy", "0", stock.call("DUMP", key), "REPLACE"), resp.OK)
+        eq(sava.call("DEBUG", "DIGEST-VALUE", "copy"), sava.call("DEBUG", "DIGEST-VALUE", key))
+        eq(stock.call("DEBUG", "DIGEST-VALUE", "copy"), stock.call("DEBUG", "DIGEST-VALUE", key))
+        sava.call("DEL", "copy")
+    if not context.is_sava:
+        return
+    for key in ("l", "x"):
+        check(encoded_blocks(sava, key) > 3, f"{key} has no encoded blocks")
+        before = sava.call("MEMORY", "USAGE", key, "SAMPLES", "0")
+        with sava.configured(dictionary_encoding="no"):
+            eq(sava.call("COPY", key, "same"), 1)
+            eq(encoded_blocks(sava, "same"), encoded_blocks(sava, key))
+            eq(sava.call("RESTORE", "plain", "0", sava.call("DUMP", key)), resp.OK)
+        eq(encoded_blocks(sava, "plain"), 0)
+        check(sava.call("MEMORY", "USAGE", "plain", "SAMPLES", "0") > before * 1.5, f"{key}: {before}")
+        sava.call("DEL", "same", "plain")
+    stats = dict(zip(*[iter(sava.call("MEMORY", "STATS"))] * 2))
+    eq(stats[b"list-encoded-blocks.count"], encoded_blocks(sava, "l"))
+    eq(stats[b"stream-encoded-blocks.count"], encoded_blocks(sava, "x"))
+    sava.call("FLUSHALL")
+    stats = dict(zip(*[iter(sava.call("MEMORY", "STATS"))] * 2))
+    eq((stats[b"list-encoded-blocks.count"], stats[b"stream-encoded-blocks.bytes"]), (0, 0))

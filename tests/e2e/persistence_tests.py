@@ -279,6 +279,41 @@ def save_and_lastsave(context):
 
 
 @test()
+def dated_snapshots(context):
+    """save-keep: the last N snapshots beside the current one, each with what it had then."""
+    context.sava_only("Redis keeps one dump")
+    server = durable(context, *NO_SAVE, *NO_LOG, "--save-keep", "3")
+    for number in range(5):
+        server.call("SET", "number", number)
+        eq(server.call("SAVE"), resp.OK)
+    dated = [name for name in files_of(server) if name != "dump.rdb"]
+    eq(len(dated), 3, files_of(server))
+    for name in dated:
+        check(re.fullmatch(r"20[0-9]{16}-dump\.rdb", name), name)
+        check(b"DB kept as " + name.encode() in server.log(), name)
+    eq(dated, sorted(dated))
+    for number, name in zip((2, 3, 4), dated):
+        directory = context.temp_dir()
+        shutil.copy(server.path(name), os.path.join(directory, "dump.rdb"))
+        old = durable(context, *NO_SAVE, *NO_LOG, directory=directory)
+        eq(old.call("GET", "number"), str(number).encode(), name)
+        old.terminate()
+    # What is no dated snapshot of this file stays, and so do all when nothing is to be kept.
+    stranger = server.path("202101010000000000-other.rdb")
+    shutil.copy(server.path("dump.rdb"), stranger)
+    with server.configured(save_keep="1"):
+        eq(server.call("BGSAVE"), resp.Status(b"Background saving started"))
+        wait_idle(server)
+    kept = [name for name in files_of(server) if name.endswith("-dump.rdb")]
+    eq(len(kept), 1, kept)
+    check(kept[0] > dated[-1], kept)
+    check(os.path.exists(stranger), "a file of another name")
+    with server.configured(save_keep="0"):
+        eq(server.call("SAVE"), resp.OK)
+    eq([name for name in files_of(server) if name.endswith("-dump.rdb")], kept)
+
+
+@test()
 def background_saves(context):
     for server in both(context, *NO_SAVE, *NO_LOG):
         fields = persistence(server)

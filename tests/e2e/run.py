@@ -2,7 +2,7 @@
 """Runs the outside test-suite against a server binary, with stock redis-server beside it.
 
     tests/e2e/run.py [--server PATH] [--only NAME] [--seconds N] [--seed S] [--threads N] [--long]
-                     [--jobs N]
+                     [--jobs N] [--host module]
 
 See docs/testing.md. The last line is `N passed, N failed` (`, N skipped` follows when there are
 any); the exit code is 1 when a test failed.
@@ -64,20 +64,33 @@ MODULES = [
     "concurrency_tests",
     "clients_tests",
     "http_tests",
+    "acl_tests",
+    "tls_tests",
+    "replica_tests",
+    "migrate_tests",
+    "tracking_tests",
+    "replication_tests",
+    "client_memory_tests",
     "bench_command_tests",
+    "comparison_tests",
     "persistence_tests",
     "data_set_tests",
     "log_effects_tests",
     "golden_log_tests",
     "snapshot_tests",
     "function_library_tests",
+    "scripts_tests",
     "collection_files_tests",
     "damaged_files_tests",
     "disk_trouble_tests",
     "ring_tests",
     "always_tests",
     "crash_tests",
+    "module_tests",
+    "cluster_tests",
 ]
+# Tests whose names begin so are run with --host module.
+NATIVE = ("afc.", "sketch.", "filter.", "frontier.", "rate_limit.", "module.")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -92,6 +105,12 @@ def default_server():
 def parse_arguments():
     parser = argparse.ArgumentParser(description="The outside test-suite of Sava.")
     parser.add_argument("--server", default=default_server(), help="sava or redis-server")
+    parser.add_argument(
+        "--host",
+        choices=("sava", "module"),
+        default="sava",
+        help="module: the native families' tests against the stock server with sava.so",
+    )
     parser.add_argument("--stock", default=shutil.which("redis-server"), help="stock redis-server")
     parser.add_argument(
         "--only", action="append", default=[], help="part of a test's name; may be repeated"
@@ -117,7 +136,10 @@ class Runner:
         self.skipped = 0
 
     def start_servers(self):
-        self.sut = harness.Server(self.options.server, threads=self.options.threads)
+        if self.options.module:
+            self.sut = harness.Server(self.options.stock, module=self.options.module)
+        else:
+            self.sut = harness.Server(self.options.server, threads=self.options.threads)
         self.sut.start()
         self.stock = harness.Server(self.options.stock)
         self.stock.start()
@@ -300,7 +322,8 @@ def main():
     tests = [
         entry
         for entry in harness.TESTS
-        if (not arguments.only or any(wanted in entry[0] for wanted in arguments.only))
+        if (arguments.host == "sava" or entry[0].startswith(NATIVE))
+        and (not arguments.only or any(wanted in entry[0] for wanted in arguments.only))
         and not any(skipped in entry[0] for skipped in arguments.skip)
     ][part::parts]
     if arguments.list:
@@ -325,6 +348,12 @@ def main():
         copy, arguments.stock, arguments.threads, seed, arguments.seconds, arguments.long
     )
     options.built = os.path.dirname(arguments.server)
+    if arguments.host == "module":
+        options.module = os.path.join(options.built, "sava.so")
+        if not os.path.exists(options.module):
+            print("there is no %s" % options.module)
+            print("0 passed, 1 failed")
+            return 1
     print("server %s, stock %s, seed %s" % (arguments.server, options.stock, seed))
     signal.signal(signal.SIGALRM, on_alarm)
     signal.signal(signal.SIGTERM, on_term)

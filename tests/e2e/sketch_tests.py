@@ -19,7 +19,7 @@ TEXT = (
 
 
 def ours(context, **options):
-    context.sava_only("stock Redis has no sketches")
+    context.natives_only("stock Redis has no sketches")
     return context.client(**options)
 
 
@@ -33,6 +33,8 @@ def fingerprint(value):
 def run_section(context, section):
     client = ours(context)
     for case in section:
+        if case.args[0] == b"TYPE" and not context.is_sava:
+            continue  # the host has one name for a type, in files and in TYPE
         reply = resp.show(client.call(*case.args), 1 << 30)
         if case.reply not in ("?", reply):
             context.note(
@@ -226,7 +228,10 @@ def sketches_as_keys(context):
     client = ours(context)
     fill(client)
     eq(look(client), FILLED)
-    types = (("c", b"CMSk-TYPE"), ("t", b"TopK-TYPE"), ("s", b"simhash"))
+    types = context.by_host(
+        (("c", b"CMSk-TYPE"), ("t", b"TopK-TYPE"), ("s", b"simhash")),
+        (("c", b"sava-cms1"), ("t", b"sava-top1"), ("s", b"sava-sim1")),
+    )
     for key, name in types:
         eq(client.call("TYPE", key), resp.Status(name))
         eq(client.call("SCAN", "0", "TYPE", name), [b"0", [key.encode()]])

@@ -347,6 +347,15 @@ TEST(BenchOptions, AreReadAndChecked) {
   EXPECT_EQ(options.value().load.threads, 2U) << "no thread without a client";
   EXPECT_TRUE(options.value().keep);
   EXPECT_EQ(ParseBenchOptions({}).value().load.endpoint.port, 6379);
+  // random.Next(1, R) of the document's program.
+  const auto most = [](const char* repetitions) {
+    return ParseBenchOptions({"--repetitions", repetitions, "--exclusive"})
+        .value()
+        .shape.repetitions;
+  };
+  EXPECT_EQ(most("5"), 4U);
+  EXPECT_EQ(most("2"), 1U);
+  EXPECT_EQ(most("1"), 1U);
   const std::vector<std::vector<std::string>> refused = {
       {"--associators", "0"},
       {"--associators", "x"},

@@ -47,6 +47,7 @@ TEST(Gate, AThreadThatWaitsIsWokenOnceWhenTheHolderIsBusy) {
   EXPECT_EQ(woken, 1);
   EXPECT_TRUE(BusyPass(gate));
   EXPECT_FALSE(gate.TryEnter(0));
+  gate.EndBusy();
   gate.Open();
   EXPECT_EQ(woken, 2);
   EXPECT_FALSE(gate.busy());
@@ -67,9 +68,28 @@ TEST(Gate, ItDoesNotOpenWhileSomebodyServes) {
     done = true;
   });
   serving.get_future().wait();
+  gate.EndBusy();
   gate.Open();
   EXPECT_TRUE(done);
   other.join();
+}
+
+TEST(Gate, AThreadThatWaitsServesWhileSomebodyIsBusy) {
+  Gate gate(2);
+  std::atomic<int> served{0};
+  gate.set_serve(0, [&](int) { ++served; });
+  EXPECT_FALSE(gate.Serve(0)) << "nobody is busy";
+  gate.Close();
+  std::thread waiting([&] {
+    gate.Enter(0);
+    gate.Leave(0);
+  });
+  gate.DeclareBusy();
+  while (served < 3) std::this_thread::yield();
+  gate.EndBusy();
+  gate.Open();
+  waiting.join();
+  EXPECT_FALSE(gate.Serve(1)) << "it has nothing to do meanwhile";
 }
 
 // Another thread holds the gate closed and is busy until the test is over.
@@ -82,6 +102,7 @@ struct Busy {
         test.engine.admission().DeclareBusy("BUSY something takes long");
         begun.set_value();
         ended.get_future().wait();
+        test.engine.admission().EndBusy();
       });
     });
     begun.get_future().wait();

@@ -52,6 +52,25 @@ TEST(CliOptions, ReadsEveryOption) {
   EXPECT_TRUE(Parse({"--help"}).help);
 }
 
+TEST(CliOptions, ReadsThoseOfTls) {
+  EXPECT_FALSE(Parse({}).endpoint.tls);
+  const Options options =
+      Parse({"--tls", "--cacert", "a", "--cacertdir", "b", "--cert", "c", "--key", "d", "--sni",
+             "e", "--insecure", "--tls-ciphers", "f", "--tls-ciphersuites", "g", "PING"});
+  const Endpoint& endpoint = options.endpoint;
+  EXPECT_TRUE(endpoint.tls);
+  EXPECT_TRUE(endpoint.insecure);
+  EXPECT_EQ(endpoint.sni, "e");
+  EXPECT_EQ(endpoint.tls_options.ca_file, "a");
+  EXPECT_EQ(endpoint.tls_options.ca_dir, "b");
+  EXPECT_EQ(endpoint.tls_options.certificate, "c");
+  EXPECT_EQ(endpoint.tls_options.key, "d");
+  EXPECT_EQ(endpoint.tls_options.ciphers, "f");
+  EXPECT_EQ(endpoint.tls_options.ciphersuites, "g");
+  EXPECT_EQ(options.command, (Words{"PING"}));
+  EXPECT_FALSE(ParseOptions({"--tls", "--cert", "c"}).ok());
+}
+
 TEST(CliOptions, CommandIsVerbatim) {
   EXPECT_EQ(Parse({"-p", "1", "SET", "-p", "--json", "-x"}).command,
             (Words{"SET", "-p", "--json", "-x"}));

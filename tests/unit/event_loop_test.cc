@@ -19,6 +19,7 @@
 
 #include "engine_fixture.h"
 #include "front/loops.h"
+#include "net/tls_transport.h"
 
 namespace sava::front {
 namespace {
@@ -264,6 +265,40 @@ TEST(EventLoop, LetsEverythingLeaveWhenTheBarrierGoes) {
   front.host.has_wall.store(false);
   front.loops.WakeHolders();
   EXPECT_EQ(echo.peer->Receive(1), "9");
+}
+
+TEST(EventLoop, WhoDoesNotSayWhoItIsMayNotBeSilentForLong) {
+  Front front;
+  front.test.engine.Exclusively(front.test.engine.house_lane(), [&front] {
+    front.test.engine.users().SetDefaultPassword("secret");
+  });
+  const auto stranger = front.Open();
+  stranger->Send("GET k\r\n");
+  EXPECT_EQ(stranger->Receive(7), "-NOAUTH");
+  front.test.clock.AdvanceMillis(61000);
+  EXPECT_LT(stranger->Receive(1000).size(), 1000U);  // until it is closed
+}
+
+TEST(EventLoop, HandshakesEndInTime) {
+  Front front;
+  auto context = net::TlsContext::Make(net::TlsRole::kServer, {});
+  ASSERT_TRUE(context.ok());
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  fcntl(fds[0], F_SETFL, fcntl(fds[0], F_GETFL) | O_NONBLOCK);
+  Arrival arrival;
+  arrival.socket = net::Describe(fds[0]);
+  arrival.socket.id = front.test.engine.NewClientId();
+  arrival.transport = std::make_unique<net::TlsTransport>(fds[0], **context, net::PeerCheck::kNone);
+  front.loops.NextLoop().Adopt(std::move(arrival));
+  const Peer peer(fds[1]);
+  peer.Send("\x16\x03\x01");  // the beginning of a record
+  const auto other = front.Open();
+  other->Send("GET k\r\n");
+  EXPECT_EQ(other->Receive(5), "$-1\r\n");
+  EXPECT_TRUE(peer.nothing_there());
+  front.test.clock.AdvanceMillis(11000);
+  EXPECT_EQ(peer.Receive(1), "");
 }
 
 TEST(EventLoop, ServesConnectionsThatItHasOpened) {

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "../../fuzz/function_restore_property.h"
 #include "storage/rdb_format.h"
 #include "types/value/save.h"
 
@@ -89,6 +94,18 @@ TEST(FunctionLibraries, AreRestoredWholeOrNotAtAll) {
   EXPECT_EQ(Replayed(libraries, {"FUNCTION", "RESTORE", Dumped({kOne}), "FLUSH"}), "");
   EXPECT_EQ(libraries.sources(), Sources{std::string(kOne)});
   EXPECT_NE(Replayed(libraries, {"FUNCTION", "RESTORE", dump, "never"}), "");
+}
+
+TEST(FunctionLibraries, PayloadsHoldTheirProperty) {
+  const auto corpus = std::filesystem::path(SAVA_SOURCE_DIR) / "fuzz/corpus/function_restore";
+  int replayed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(corpus)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    EXPECT_EQ(CheckFunctionRestore(bytes), "") << entry.path();
+    ++replayed;
+  }
+  EXPECT_GE(replayed, 10);
 }
 
 }  // namespace

@@ -90,6 +90,8 @@ class RoutesTest : public ::testing::Test {
 
   protocol::HttpRequest request;
   Site site;
+  config::Settings settings;
+  const commands::CommandTable table;
   ScriptedExecutor executor;
   Routes routes;
   std::unique_ptr<Job> job;
@@ -149,7 +151,9 @@ TEST_F(RoutesTest, TheFrontPageListsEveryRouteButItself) {
   EXPECT_GE(listed, 8U);
   EXPECT_EQ(Ask(HttpMethod::kPost, "/"), 405);
   EXPECT_TRUE(Says("Allow: GET, HEAD"));
-  site.password = "secret";
+  settings.requirepass = "secret";
+  const access::Users users(&table, &settings);
+  site.users = &users;
   EXPECT_EQ(Ask(HttpMethod::kGet, "/"), 401);
 }
 
@@ -594,7 +598,9 @@ TEST_F(RoutesTest, PagesOfOtherSitesMayNotWrite) {
 }
 
 TEST_F(RoutesTest, ThePasswordIsAskedFor) {
-  site.password = "se:cret";
+  settings.requirepass = "se:cret";
+  const access::Users users(&table, &settings);
+  site.users = &users;
   executor.replies = {"*0\r\n"};
   const auto ask = [this](std::string_view authorization) {
     request.authorization = authorization;

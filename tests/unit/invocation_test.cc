@@ -97,13 +97,13 @@ TEST(Invocation, TheInnermostIsTheOneThatRuns) {
   EngineContext context(outer);
   EXPECT_EQ(Invocation::Running(), nullptr);
   outer.Run(
-      [](commands::Context& ctx) {
+      +[](commands::Context& ctx) {
         Invocation& running = EngineContext::Of(ctx).invocation();
         seen[0] = Invocation::Running();
         Invocation inner(running.lane(), {.client = &running.client(), .outer = &running});
         EngineContext inner_context(inner);
         inner.Run(
-            [](commands::Context& deep) {
+            +[](commands::Context& deep) {
               EXPECT_EQ(Invocation::Running(), &EngineContext::Of(deep).invocation());
               seen[1] = Invocation::Running();
             },

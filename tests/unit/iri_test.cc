@@ -9,9 +9,9 @@
 #include <random>
 #include <string>
 
+#include "commands/idna.h"
 #include "commands/registry.h"
 #include "fake_context.h"
-#include "server/idna.h"
 
 namespace sava::commands {
 namespace {
@@ -20,7 +20,7 @@ using types::UrlNorm;
 
 class Iri : public testing::Test {
  protected:
-  void SetUp() override { server::InstallIdna(); }
+  void SetUp() override { InstallIdna(); }
   void TearDown() override { InstallHostToAscii(nullptr); }
 
   // The normalised URL, or "!" and why there is none.

@@ -178,5 +178,20 @@ TEST(Json, StringsAreWrittenSoThatTheyReadBack) {
             std::string("a=s\0\x1f\n\r' ", 9));
 }
 
+// Characters that need escapes, at every place among those that do not.
+TEST(Json, NoCharacterIsTakenForAnother) {
+  for (int c = 0; c < 0x80; ++c) {
+    for (size_t at = 0; at < 20; ++at) {
+      std::string text(20, c == 'x' ? 'y' : 'x');
+      text[at] = static_cast<char>(c);
+      std::string out;
+      AppendJson(&out, text);
+      const bool plain = c >= 0x20 && c != '"' && c != '\\';
+      EXPECT_EQ(out == '"' + text + '"', plain) << c << " at " << at;
+      EXPECT_NE(Told("{\"a\":" + out + "}").find("a=s" + text), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sava::http

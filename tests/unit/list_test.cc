@@ -25,6 +25,12 @@ using Model = std::deque<std::string>;
 
 constexpr int64_t kLimit = -2;
 
+CollectionLimits LimitsOf(int64_t list_max_listpack_size) {
+  CollectionLimits limits;
+  limits.list_max_listpack_size = list_max_listpack_size;
+  return limits;
+}
+
 Model Content(const List& list) {
   Model content;
   list.ForRange(0, list.size(), [&content](const PackedItem& item) {
@@ -169,7 +175,7 @@ TEST(List, AnElementThatGrowsPastItsPieceLeavesNoEmptyOne) {
   for (size_t index = 0; index < 3; ++index) {
     List list;
     for (const char* text : {"a", "b", "c"}) {
-      list.WillGrow(kLimit, 1, 1);
+      list.WillGrow(LimitsOf(kLimit), 1, 1);
       list.Push(End::kTail, text);
     }
     const std::string large(14'000, 'L');
@@ -216,7 +222,7 @@ TEST(List, NumbersAreKeptAsNumbers) {
 // ---- encodings ----
 
 void Grow(List& list, const std::string& text, int64_t limit = kLimit) {
-  list.WillGrow(limit, text.size(), 1);
+  list.WillGrow(LimitsOf(limit), text.size(), 1);
   list.Push(End::kTail, text);
 }
 
@@ -262,7 +268,7 @@ std::unique_ptr<List> RandomList(uint64_t seed, int changes, Model* model) {
   for (int i = 0; i < changes || model->empty(); ++i) Change(*list, *model, rng, true);
   size_t bytes = 0;
   for (const std::string& text : *model) bytes += text.size();
-  list->WillGrow(kLimit, bytes, model->size());
+  list->WillGrow(LimitsOf(kLimit), bytes, model->size());
   return list;
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
 #include <vector>
 
 namespace sava::engine {
@@ -100,6 +102,72 @@ TEST(Locks, TicketsAreHandedOnByStripes) {
   EXPECT_EQ(world.b.seen(), 0U);
   { const StripeGuard guard(world.b, 7); }
   EXPECT_EQ(world.b.seen(), 41U);
+}
+
+TEST(Locks, ASetGrowsByStripesInAnyOrder) {
+  for (const bool empty : {true, false}) {
+    World world;
+    world.a.BeginBatch();
+    LockSet set;
+    if (!empty) set.Add(50);
+    ASSERT_TRUE(world.a.Lock(set));
+    const auto never = [] { return false; };
+    for (const size_t stripe : {70, 3}) {
+      EXPECT_EQ(world.a.Extend(&set, stripe, never), Locks::Extended::kYes);
+      EXPECT_FALSE(world.Free(stripe));
+    }
+    EXPECT_EQ(set.stripes(), empty ? 2U : 3U);
+    EXPECT_EQ(world.Free(50), empty);
+    world.a.Unlock(set);
+    world.a.EndBatch();
+    for (const size_t stripe : {3, 50, 70}) EXPECT_TRUE(world.Free(stripe)) << stripe;
+  }
+}
+
+// One thread holds the higher of two stripes and asks for the lower; another has the lower and
+// waits for the higher.
+TEST(Locks, WhoTakesSeveralInOrderGivesWayToWhoAsksForOneMore) {
+  World world;
+  std::atomic<bool> got{false};
+  world.a.BeginBatch();
+  LockSet high;
+  high.Add(9);
+  ASSERT_TRUE(world.a.Lock(high));
+  std::thread other([&] {
+    world.b.BeginBatch();
+    LockSet both;
+    both.Add(5);
+    both.Add(9);
+    EXPECT_TRUE(world.b.Lock(both));
+    got = true;
+    world.b.Unlock(both);
+    world.b.EndBatch();
+  });
+  while (world.Free(5)) std::this_thread::yield();
+  EXPECT_EQ(world.a.Extend(&high, 5, [] { return false; }), Locks::Extended::kYes);
+  EXPECT_FALSE(got);
+  world.a.Unlock(high);
+  world.a.EndBatch();
+  other.join();
+  EXPECT_TRUE(got);
+}
+
+TEST(Locks, OnlyOneThreadWaitsForOneMore) {
+  World world;
+  world.keyspace.stripe(5).lock.Lock();
+  world.a.BeginBatch();
+  LockSet set;
+  set.Add(9);
+  ASSERT_TRUE(world.a.Lock(set));
+  ASSERT_TRUE(world.keyspace.gate().BeginExtending());
+  EXPECT_EQ(world.a.Extend(&set, 5, [] { return false; }), Locks::Extended::kTaken);
+  world.keyspace.gate().EndExtending();
+  EXPECT_EQ(world.a.Extend(&set, 5, [] { return true; }), Locks::Extended::kStopped);
+  EXPECT_FALSE(world.keyspace.gate().extending());
+  EXPECT_EQ(set.stripes(), 1U);
+  world.keyspace.stripe(5).lock.Unlock();
+  world.a.Unlock(set);
+  world.a.EndBatch();
 }
 
 TEST(Locks, WithTheGateClosedNothingIsLocked) {

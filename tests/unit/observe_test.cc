@@ -188,14 +188,20 @@ TEST(AclLog, JoinsEqualAttemptsWithinAMinute) {
   entries = log.Newest(10);
   ASSERT_EQ(entries.size(), 3U);
   EXPECT_EQ(entries[0].count, 1);
-  EXPECT_EQ(log.denied(), 4);
+  EXPECT_EQ(log.denied(access::Reason::kAuth), 4);
   log.Add(Attempt("c"), 99'000, 2);
   EXPECT_EQ(log.Newest(10).size(), 2U) << "bounded";
   log.Reset();
   EXPECT_TRUE(log.Newest(10).empty());
-  EXPECT_EQ(log.denied(), 5);
+  EXPECT_EQ(log.denied(access::Reason::kAuth), 5);
+  EXPECT_EQ(log.denied(access::Reason::kKey), 0);
+  auto key = Attempt("c");
+  key.reason = access::Reason::kKey;
+  log.Add(key, 99'000, 2);
+  EXPECT_EQ(log.Newest(2)[0].count, 1) << "another reason";
+  EXPECT_EQ(log.denied(access::Reason::kKey), 1);
   log.ResetDenied();
-  EXPECT_EQ(log.denied(), 0);
+  EXPECT_EQ(log.denied(access::Reason::kAuth), 0);
 }
 
 }  // namespace

@@ -190,9 +190,11 @@ TEST(Persistence, KeepsWhatWasLogged) {
     Kept kept(directory, true);
     EXPECT_EQ(kept.Load(), "");
     EXPECT_EQ(kept.Run({"SET", "a", "1"}), "+OK\r\n");
-    kept.persistence->WaitForLog(kept.Block());
-    EXPECT_EQ(kept.Answer(), "*2\r\n:1\r\n:0\r\n");
-    EXPECT_TRUE(kept.persistence->LogIsDurable());
+    EXPECT_TRUE(Until([&] {
+      kept.persistence->log()->RequestSync();
+      kept.engine->journal().Nudge();
+      return kept.persistence->active_log()->durable() >= kept.engine->journal().next_ticket();
+    }));
     EXPECT_EQ(kept.persistence->StartRewrite(false), Started::kStarted);
     EXPECT_EQ(kept.Run({"INCR", "a"}), ":2\r\n");
     EXPECT_TRUE(Until([&] { return kept.Idle(); }));
@@ -202,6 +204,48 @@ TEST(Persistence, KeepsWhatWasLogged) {
   Kept again(directory, true);
   EXPECT_EQ(again.Load(), "");
   EXPECT_EQ(again.Run({"GET", "a"}), "$1\r\n2\r\n");
+}
+
+TEST(Persistence, MakesCopiesForOthers) {
+  const Directory directory;
+  Kept kept(directory);
+  EXPECT_EQ(kept.Load(), "");
+  kept.Run({"SET", "a", "1"});
+  kept.Run({"AFC.ADD", "native", "x"});
+  kept.Run({"HSET", "h", "f", "1"});
+  kept.Run({"HPEXPIRE", "h", "1000000", "FIELDS", "1", "f"});
+  for (const bool stock : {false, true}) {
+    for (const bool keys : {true, false}) {
+      std::string bytes;
+      std::vector<std::string> steps;
+      std::promise<bool> done;
+      const auto copy = std::make_shared<Persistence::Copy>();
+      copy->sink = [&bytes](std::string_view some) {
+        bytes += some;
+        return base::Status();
+      };
+      copy->stock = stock;
+      copy->keys = keys;
+      copy->at_cut = [&] { steps.emplace_back("cut"); };
+      copy->after_cut = [&] { steps.emplace_back("after"); };
+      copy->done = [&](const base::Result<uint64_t>& written) { done.set_value(written.ok()); };
+      kept.persistence->MakeCopy(copy);
+      EXPECT_TRUE(done.get_future().get());
+      EXPECT_EQ(steps, (std::vector<std::string>{"cut", "after"}));
+      EXPECT_EQ(bytes.substr(0, 9), stock ? "REDIS0010" : bytes.substr(0, 9));
+      EXPECT_EQ(copy->left_out, stock && keys ? 1U : 0U);
+      EXPECT_EQ(bytes.find("native") != std::string::npos, keys && !stock);
+    }
+  }
+  // One that nobody takes ends, and the next job begins.
+  std::promise<bool> done;
+  const auto copy = std::make_shared<Persistence::Copy>();
+  copy->sink = [](std::string_view) { return base::Status(base::Error{"nobody"}); };
+  copy->at_cut = copy->after_cut = [] {};
+  copy->done = [&](const base::Result<uint64_t>& written) { done.set_value(written.ok()); };
+  kept.persistence->MakeCopy(copy);
+  EXPECT_FALSE(done.get_future().get());
+  EXPECT_TRUE(Until([&] { return kept.Idle(); }));
 }
 
 TEST(Persistence, SwitchesTheLogWhileRunning) {

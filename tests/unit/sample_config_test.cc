@@ -16,17 +16,14 @@ namespace {
 // Accepted, but without effect so far, or not for everyday use.
 constexpr std::string_view kLeftOut[] = {"activerehashing",
                                          "always-show-logo",
-                                         "busy-reply-threshold",
                                          "dynamic-hz",
                                          "enable-module-command",
                                          "lazyfree-lazy-eviction",
                                          "lazyfree-lazy-expire",
                                          "lazyfree-lazy-server-del",
-                                         "list-compress-depth",
-                                         "maxmemory-clients",
+
                                          "replicaof",
-                                         "sanitize-dump-payload",
-                                         "tracking-table-max-keys"};
+                                         "sanitize-dump-payload"};
 
 std::string Sample() {
   return *ReadWholeFile((std::filesystem::path(SAVA_SOURCE_DIR) / "sava.conf").string());

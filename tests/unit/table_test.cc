@@ -8,8 +8,6 @@
 #include <set>
 #include <string>
 
-#include "base/hash.h"
-
 namespace sava::keyspace {
 namespace {
 
@@ -17,7 +15,7 @@ constexpr uint64_t kSeed = 42;
 
 class TableTest : public testing::Test {
  protected:
-  static uint64_t Hash(const std::string& key) { return base::HashBytes(key, kSeed); }
+  static uint64_t Hash(const std::string& key) { return KeyHasher(kSeed)(key); }
 
   void Set(const std::string& key, const std::string& text, int64_t expire_at = -1) {
     NewValue value;
@@ -55,7 +53,8 @@ class TableTest : public testing::Test {
 
   Epoch epoch_{1};
   bool version_ = false;
-  Table table_{&epoch_, kSeed, 0, &version_};
+  Totals totals_;
+  Table table_{{&epoch_, KeyHasher(kSeed), &version_, &totals_}, 0};
 };
 
 TEST_F(TableTest, AgreesWithAMapForRandomHistories) {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "commands/context.h"
 #include "commands/find_object.h"
+#include "commands/key_context.h"
 #include "commands/native/families.h"
 #include "commands/registry.h"
 
@@ -42,7 +42,7 @@ struct Decimal {
 };
 
 // An argument that is a number from `least` to `most`; replies the error when it is none.
-bool BoundedArg(Context& context, size_t i, int64_t least, int64_t most, int64_t* out) {
+bool BoundedArg(KeyContext& context, size_t i, int64_t least, int64_t most, int64_t* out) {
   if (!context.IntArg(i, out)) return false;
   if (*out >= least && *out <= most) return true;
   context.Error(*out < least ? errors::kMustBePositive : errors::kNotInteger);
@@ -59,7 +59,7 @@ int64_t Clamped(uint64_t value) {
 class Change {
  public:
   // False when an error was replied.
-  bool Open(Context& context, std::string_view key) {
+  bool Open(KeyContext& context, std::string_view key) {
     key_ = key;
     if (!FindObject(context, key, Access::kWrite, &afc_)) return false;
     if (afc_ == nullptr) {
@@ -71,7 +71,7 @@ class Change {
 
   Afc& afc() { return *afc_; }
 
-  void Close(Context& context, int64_t changes, std::string_view event) {
+  void Close(KeyContext& context, int64_t changes, std::string_view event) {
     made_ == nullptr ? context.Touched(key_) : context.SetObject(key_, std::move(made_));
     context.Changed(changes);
     context.Notify(kNotifyModule, event, key_);
@@ -84,7 +84,8 @@ class Change {
 };
 
 // Adds the arguments from `first` on as members, n each; logs the time where it matters.
-void AddMembers(Context& context, size_t first, int64_t n, int64_t time, std::string_view event) {
+void AddMembers(KeyContext& context, size_t first, int64_t n, int64_t time,
+                std::string_view event) {
   Change change;
   if (!change.Open(context, context.arg(1))) return;
   int64_t added = 0;
@@ -102,9 +103,9 @@ void AddMembers(Context& context, size_t first, int64_t n, int64_t time, std::st
   context.reply().Int(added);
 }
 
-void Add(Context& context) { AddMembers(context, 2, 1, context.now_ms(), "afc.add"); }
+void Add(KeyContext& context) { AddMembers(context, 2, 1, context.now_ms(), "afc.add"); }
 
-void AddAt(Context& context) {
+void AddAt(KeyContext& context) {
   int64_t time = 0;
   int64_t n = 0;
   if (!BoundedArg(context, 2, 0, kMaxTime, &time)) return;
@@ -112,7 +113,7 @@ void AddAt(Context& context) {
   AddMembers(context, 4, n, time, "afc.add");
 }
 
-void Incrby(Context& context) {
+void Incrby(KeyContext& context) {
   int64_t n = 0;
   if (!BoundedArg(context, 3, 1, INT64_MAX, &n)) return;
   const std::string_view key = context.arg(1);
@@ -128,7 +129,7 @@ void Incrby(Context& context) {
 }
 
 // Removes the arguments from `first` on, and the key when nothing is left.
-void RemoveMembers(Context& context, size_t first, int64_t time) {
+void RemoveMembers(KeyContext& context, size_t first, int64_t time) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
   if (!FindObject(context, key, Access::kWrite, &afc)) return;
@@ -154,14 +155,14 @@ void RemoveMembers(Context& context, size_t first, int64_t time) {
   context.reply().Int(removed);
 }
 
-void Rem(Context& context) { RemoveMembers(context, 2, context.now_ms()); }
+void Rem(KeyContext& context) { RemoveMembers(context, 2, context.now_ms()); }
 
-void RemAt(Context& context) {
+void RemAt(KeyContext& context) {
   int64_t time = 0;
   if (BoundedArg(context, 2, 0, kMaxTime, &time)) RemoveMembers(context, 3, time);
 }
 
-void Drop(Context& context) {
+void Drop(KeyContext& context) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
   if (!FindObject(context, key, Access::kWrite, &afc)) return;
@@ -189,7 +190,7 @@ Counts Snapshot(const Afc& afc, int64_t now_ms) {
 
 // As many INCRBY as there are members, from the last to the first; returns how many. When they must
 // be logged one by one: with their time if the counter is timed.
-int64_t AddCounts(Context& context, const Counts& counts, bool one_by_one, Afc* afc) {
+int64_t AddCounts(KeyContext& context, const Counts& counts, bool one_by_one, Afc* afc) {
   const std::string_view key = context.arg(1);
   const Decimal when(context.now_ms());
   int64_t added = 0;
@@ -209,7 +210,7 @@ int64_t AddCounts(Context& context, const Counts& counts, bool one_by_one, Afc* 
   return added;
 }
 
-void Merge(Context& context) {
+void Merge(KeyContext& context) {
   Change change;
   if (!change.Open(context, context.arg(1))) return;
   Afc* target = &change.afc();
@@ -244,7 +245,7 @@ struct ReserveOptions {
 
 // Reads the options of AFC.RESERVE; each may be given once. Replies the error when they make no
 // sense.
-bool ParseReserve(Context& context, ReserveOptions* options) {
+bool ParseReserve(KeyContext& context, ReserveOptions* options) {
   for (size_t i = 2; i < context.argc(); i += 2) {
     const bool has_number = i + 1 < context.argc();
     const bool recency = options->afc.halflife_ms != 0 || options->afc.window_ms != 0;
@@ -269,7 +270,7 @@ bool ParseReserve(Context& context, ReserveOptions* options) {
 }
 
 // The command with its time, for the log.
-void LogReserve(Context& context, const Afc::Options& options, int64_t time) {
+void LogReserve(KeyContext& context, const Afc::Options& options, int64_t time) {
   const bool decays = options.halflife_ms != 0;
   const Decimal when(time);
   const Decimal seconds((decays ? options.halflife_ms : options.window_ms) / 1000);
@@ -283,7 +284,7 @@ void LogReserve(Context& context, const Afc::Options& options, int64_t time) {
   }
 }
 
-void Reserve(Context& context) {
+void Reserve(KeyContext& context) {
   const std::string_view key = context.arg(1);
   ReserveOptions options;
   if (!ParseReserve(context, &options)) return;
@@ -302,7 +303,7 @@ void Reserve(Context& context) {
 
 // ---- reading ----
 
-void Top(Context& context) {
+void Top(KeyContext& context) {
   int64_t k = 0;
   if (!BoundedArg(context, 2, 0, INT64_MAX, &k)) return;
   const bool with_counts = context.argc() == 4 && context.ArgIs(3, "WITHCOUNTS");
@@ -332,7 +333,7 @@ void Top(Context& context) {
            });
 }
 
-void Count(Context& context) {
+void Count(KeyContext& context) {
   Afc* afc = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
@@ -342,19 +343,19 @@ void Count(Context& context) {
   }
 }
 
-void Card(Context& context) {
+void Card(KeyContext& context) {
   Afc* afc = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Int(afc == nullptr ? 0 : Clamped(afc->Card(context.now_ms())));
 }
 
-void Total(Context& context) {
+void Total(KeyContext& context) {
   Afc* afc = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &afc)) return;
   context.reply().Int(afc == nullptr ? 0 : Clamped(afc->Total(context.now_ms())));
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   const std::string_view key = context.arg(1);
   Afc* afc = nullptr;
   if (!FindObject(context, key, Access::kRead, &afc)) return;

@@ -31,11 +31,11 @@ constexpr std::string_view kDifferent = "ERR filters cannot be merged";
 
 // ---- making ----
 
-std::unique_ptr<Bloom> MakeFilter(Context& context, const Bloom::Options& options) {
+std::unique_ptr<Bloom> MakeFilter(KeyContext& context, const Bloom::Options& options) {
   return context.RoomFor(Bloom::BytesFor(options)) ? Bloom::Make(options) : nullptr;
 }
 
-void Reserve(Context& context) {
+void Reserve(KeyContext& context) {
   Bloom::Options options;
   if (!ParseBloomReserve(context, &options)) return;
   Bloom* bloom = nullptr;
@@ -57,7 +57,7 @@ void Reserve(Context& context) {
 
 // Adds the arguments from `first` on. A filter that is missing is made by `wanted`, unless that is
 // nullptr. With `many` the reply is an array, which ends where the filter is full.
-void AddItems(Context& context, size_t first, const Bloom::Options* wanted, bool many) {
+void AddItems(KeyContext& context, size_t first, const Bloom::Options* wanted, bool many) {
   Bloom* bloom = nullptr;
   if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   std::unique_ptr<Bloom> made;
@@ -92,23 +92,23 @@ void AddItems(Context& context, size_t first, const Bloom::Options* wanted, bool
   if (changes != 0) FilterChanged(context, std::move(made), changes, "bf.add");
 }
 
-void Add(Context& context) {
+void Add(KeyContext& context) {
   const Bloom::Options wanted;
   AddItems(context, 2, &wanted, false);
 }
 
-void Madd(Context& context) {
+void Madd(KeyContext& context) {
   const Bloom::Options wanted;
   AddItems(context, 2, &wanted, true);
 }
 
-void Insert(Context& context) {
+void Insert(KeyContext& context) {
   BloomInsert insert;
   if (!ParseBloomInsert(context, &insert)) return;
   AddItems(context, insert.first_item, insert.create ? &insert.options : nullptr, true);
 }
 
-void Del(Context& context) {
+void Del(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!RequireFilter(context, Access::kWrite, &bloom)) return;
   if (!bloom->options().deletable) {
@@ -120,7 +120,7 @@ void Del(Context& context) {
   context.reply().Bool(removed);
 }
 
-void Merge(Context& context) {
+void Merge(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!FindObject(context, context.arg(1), Access::kWrite, &bloom)) return;
   std::vector<const Bloom*> sources;
@@ -151,13 +151,13 @@ void Merge(Context& context) {
 
 // ---- asking ----
 
-void Exists(Context& context) {
+void Exists(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   context.reply().Bool(bloom != nullptr && bloom->Has(types::FilterHash(context.arg(2))));
 }
 
-void Mexists(Context& context) {
+void Mexists(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   const std::vector<uint64_t> hashes = HashItems(context, 2, bloom);
@@ -165,7 +165,7 @@ void Mexists(Context& context) {
   for (const uint64_t hash : hashes) context.reply().Bool(bloom != nullptr && bloom->Has(hash));
 }
 
-void Card(Context& context) {
+void Card(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &bloom)) return;
   context.reply().Int(bloom == nullptr ? 0 : static_cast<int64_t>(bloom->items()));
@@ -179,7 +179,7 @@ void ReplyExpansion(protocol::Reply& reply, const Bloom& bloom) {
   }
 }
 
-void InfoField(Context& context, const Bloom& bloom) {
+void InfoField(KeyContext& context, const Bloom& bloom) {
   protocol::Reply& reply = context.reply();
   const Bloom::Growth growth = bloom.growth();
   int64_t number = -1;
@@ -199,7 +199,7 @@ void InfoField(Context& context, const Bloom& bloom) {
   }
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   if (context.argc() > 3) {
     context.ArityError();
     return;
@@ -225,7 +225,7 @@ void Info(Context& context) {
   ReplyExpansion(reply, *bloom);
 }
 
-void Stats(Context& context) {
+void Stats(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!RequireFilter(context, Access::kRead, &bloom)) return;
   const Bloom::Stats stats = bloom->stats();
@@ -255,7 +255,7 @@ void Stats(Context& context) {
   reply.Int(static_cast<int64_t>(bloom->MemoryUsage(0)));
 }
 
-void Debug(Context& context) {
+void Debug(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!RequireFilter(context, Access::kRead, &bloom)) return;
   const std::vector<Bloom::Part> parts = bloom->parts();
@@ -271,7 +271,7 @@ void Debug(Context& context) {
 
 // ---- carrying elsewhere ----
 
-void Scandump(Context& context) {
+void Scandump(KeyContext& context) {
   Bloom* bloom = nullptr;
   if (!RequireFilter(context, Access::kRead, &bloom)) return;
   int64_t iterator = 0;
@@ -289,7 +289,7 @@ void Scandump(Context& context) {
   reply.Bulk(chunk);
 }
 
-void Loadchunk(Context& context) {
+void Loadchunk(KeyContext& context) {
   int64_t iterator = 0;
   if (!context.IntArg(2, &iterator, "ERR Second argument must be numeric")) return;
   Bloom* bloom = nullptr;

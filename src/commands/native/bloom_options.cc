@@ -21,7 +21,7 @@ struct Wanted {
 
 // LAYOUT and DELETABLE, at argument *i, which then stands on its last word. False with *known when
 // an error was replied; *known says whether it was one of these options.
-bool ParseOurs(Context& context, size_t* i, Wanted* wanted, bool* known) {
+bool ParseOurs(KeyContext& context, size_t* i, Wanted* wanted, bool* known) {
   *known = true;
   if (context.ArgIs(*i, "DELETABLE")) {
     wanted->options.deletable = true;
@@ -42,13 +42,13 @@ bool ParseOurs(Context& context, size_t* i, Wanted* wanted, bool* known) {
   return true;
 }
 
-bool CheckOurs(Context& context, const Wanted& wanted) {
+bool CheckOurs(KeyContext& context, const Wanted& wanted) {
   if (!wanted.options.deletable || !wanted.layout_given) return true;
   context.Error("ERR a deletable filter has no layout");
   return false;
 }
 
-bool ParseSize(Context& context, Bloom::Options* options) {
+bool ParseSize(KeyContext& context, Bloom::Options* options) {
   if (!base::ParseDouble(context.arg(2), &options->error)) {
     context.Error(errors::kBadErrorRate);
     return false;
@@ -67,7 +67,7 @@ bool ParseSize(Context& context, Bloom::Options* options) {
   return true;
 }
 
-bool ParseReserve(Context& context, Wanted* wanted) {
+bool ParseReserve(KeyContext& context, Wanted* wanted) {
   Bloom::Options& options = wanted->options;
   options.reserved = true;
   if (!ParseSize(context, &options)) return false;
@@ -112,7 +112,7 @@ bool ParseReserve(Context& context, Wanted* wanted) {
 }
 
 // One option of BF.INSERT at argument *i; false when an error was replied.
-bool ParseInsertOption(Context& context, size_t* i, Wanted* wanted, bool* create) {
+bool ParseInsertOption(KeyContext& context, size_t* i, Wanted* wanted, bool* create) {
   Bloom::Options& options = wanted->options;
   if (context.ArgIs(*i, "NOCREATE")) {
     *create = false;
@@ -159,14 +159,14 @@ bool ParseInsertOption(Context& context, size_t* i, Wanted* wanted, bool* create
 
 }  // namespace
 
-bool ParseBloomReserve(Context& context, Bloom::Options* options) {
+bool ParseBloomReserve(KeyContext& context, Bloom::Options* options) {
   Wanted wanted;
   const bool good = ParseReserve(context, &wanted);
   *options = wanted.options;
   return good;
 }
 
-bool ParseBloomInsert(Context& context, BloomInsert* insert) {
+bool ParseBloomInsert(KeyContext& context, BloomInsert* insert) {
   Wanted wanted;
   size_t i = 2;
   for (; i < context.argc() && !context.ArgIs(i, "ITEMS"); ++i) {

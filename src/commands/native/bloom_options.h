@@ -3,13 +3,13 @@
 
 #include <cstddef>
 
-#include "commands/context.h"
+#include "commands/key_context.h"
 #include "types/filters/bloom.h"
 
 namespace sava::commands {
 
 // Reads all of BF.RESERVE. False when an error was replied.
-bool ParseBloomReserve(Context& context, types::Bloom::Options* options);
+bool ParseBloomReserve(KeyContext& context, types::Bloom::Options* options);
 
 struct BloomInsert {
   types::Bloom::Options options;
@@ -17,6 +17,6 @@ struct BloomInsert {
   size_t first_item = 0;  // the argument where they begin
 };
 // Reads BF.INSERT up to its items. False when an error was replied.
-bool ParseBloomInsert(Context& context, BloomInsert* insert);
+bool ParseBloomInsert(KeyContext& context, BloomInsert* insert);
 
 }  // namespace sava::commands

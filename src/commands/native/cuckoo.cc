@@ -51,7 +51,7 @@ constexpr Parameter kParameters[] = {
      &Cuckoo::Options::expansion},
 };
 
-bool ParseCapacity(Context& context, size_t i, uint64_t* capacity) {
+bool ParseCapacity(KeyContext& context, size_t i, uint64_t* capacity) {
   int64_t number = 0;
   if (!context.IntArg(i, &number, "Bad capacity")) return false;
   if (number > kMaxCapacity) {
@@ -62,7 +62,7 @@ bool ParseCapacity(Context& context, size_t i, uint64_t* capacity) {
   return true;
 }
 
-bool ParseParameter(Context& context, size_t i, Cuckoo::Options* options) {
+bool ParseParameter(KeyContext& context, size_t i, Cuckoo::Options* options) {
   for (const Parameter& parameter : kParameters) {
     if (!context.ArgIs(i, parameter.name)) continue;
     int64_t number = 0;
@@ -78,7 +78,7 @@ bool ParseParameter(Context& context, size_t i, Cuckoo::Options* options) {
   return false;
 }
 
-void Reserve(Context& context) {
+void Reserve(KeyContext& context) {
   if (context.argc() % 2 == 0) {
     context.ArityError();
     return;
@@ -122,7 +122,7 @@ void ReplyAdded(protocol::Reply& reply, Cuckoo::Added added, bool many) {
   }
 }
 
-void AddItems(Context& context, const HowToAdd& how) {
+void AddItems(KeyContext& context, const HowToAdd& how) {
   Cuckoo* cuckoo = nullptr;
   if (!FindObject(context, context.arg(1), Access::kWrite, &cuckoo)) return;
   std::unique_ptr<Cuckoo> made;
@@ -145,10 +145,10 @@ void AddItems(Context& context, const HowToAdd& how) {
   if (changes != 0) FilterChanged(context, std::move(made), changes, "cf.add");
 }
 
-void Add(Context& context) { AddItems(context, {}); }
-void AddNx(Context& context) { AddItems(context, {.only_new = true, .options = {}}); }
+void Add(KeyContext& context) { AddItems(context, {}); }
+void AddNx(KeyContext& context) { AddItems(context, {.only_new = true, .options = {}}); }
 
-void InsertItems(Context& context, bool only_new) {
+void InsertItems(KeyContext& context, bool only_new) {
   HowToAdd how{.only_new = only_new, .many = true, .options = {}};
   size_t i = 2;
   for (; i < context.argc() && !context.ArgIs(i, "ITEMS"); ++i) {
@@ -175,10 +175,10 @@ void InsertItems(Context& context, bool only_new) {
   AddItems(context, how);
 }
 
-void Insert(Context& context) { InsertItems(context, false); }
-void InsertNx(Context& context) { InsertItems(context, true); }
+void Insert(KeyContext& context) { InsertItems(context, false); }
+void InsertNx(KeyContext& context) { InsertItems(context, true); }
 
-void Del(Context& context) {
+void Del(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!RequireFilter(context, Access::kWrite, &cuckoo, "Not found")) return;
   const bool removed = cuckoo->Remove(types::FilterHash(context.arg(2)));
@@ -186,7 +186,7 @@ void Del(Context& context) {
   context.reply().Bool(removed);
 }
 
-void Compact(Context& context) {
+void Compact(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!RequireFilter(context, Access::kWrite, &cuckoo, "Cuckoo filter was not found")) return;
   cuckoo->Compact();
@@ -196,13 +196,13 @@ void Compact(Context& context) {
 
 // ---- asking ----
 
-void Exists(Context& context) {
+void Exists(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   context.reply().Bool(cuckoo != nullptr && cuckoo->Count(types::FilterHash(context.arg(2))) != 0);
 }
 
-void Mexists(Context& context) {
+void Mexists(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   const std::vector<uint64_t> hashes = HashItems(context, 2, cuckoo);
@@ -212,13 +212,13 @@ void Mexists(Context& context) {
   }
 }
 
-void Count(Context& context) {
+void Count(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &cuckoo)) return;
   context.reply().Int(cuckoo == nullptr ? 0 : cuckoo->Count(types::FilterHash(context.arg(2))));
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!RequireFilter(context, Access::kRead, &cuckoo)) return;
   const Cuckoo::Options& options = cuckoo->options();
@@ -239,7 +239,7 @@ void Info(Context& context) {
   }
 }
 
-void Debug(Context& context) {
+void Debug(KeyContext& context) {
   Cuckoo* cuckoo = nullptr;
   if (!RequireFilter(context, Access::kRead, &cuckoo)) return;
   const Cuckoo::Options& options = cuckoo->options();
@@ -251,7 +251,7 @@ void Debug(Context& context) {
 
 // ---- carrying elsewhere ----
 
-void Scandump(Context& context) {
+void Scandump(KeyContext& context) {
   int64_t position = 0;
   if (!context.IntArg(2, &position, kBadPosition)) return;
   Cuckoo* cuckoo = nullptr;
@@ -274,7 +274,7 @@ void Scandump(Context& context) {
   }
 }
 
-void Loadchunk(Context& context) {
+void Loadchunk(KeyContext& context) {
   int64_t position = 0;
   if (!context.IntArg(2, &position, kBadPosition)) return;
   if (position == 0) {

@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kStrategies = {"depth", "breadth", "best", "priority"};
 
-bool FailWith(Context& context, std::string_view error) {
+bool FailWith(KeyContext& context, std::string_view error) {
   context.Error(error);
   return false;
 }
 
 // The words after DEDUP; *at moves past them.
-bool ReadDedup(Context& context, size_t* at, Frontier::Options* options) {
+bool ReadDedup(KeyContext& context, size_t* at, Frontier::Options* options) {
   const size_t i = *at + 1;
   if (context.ArgIs(i, "pending")) {
     options->dedup = Frontier::Dedup::kPending;
@@ -48,7 +48,7 @@ bool ReadDedup(Context& context, size_t* at, Frontier::Options* options) {
   return true;
 }
 
-bool ReadCreate(Context& context, Frontier::Options* options) {
+bool ReadCreate(KeyContext& context, Frontier::Options* options) {
   for (size_t at = 2; at < context.argc();) {
     if (at + 1 == context.argc()) return FailWith(context, errors::kSyntax);
     if (context.ArgIs(at, "DEDUP")) {
@@ -83,7 +83,7 @@ bool ReadCreate(Context& context, Frontier::Options* options) {
 }
 
 // What stands before the URLs of FR.ADD; *first is where they begin.
-bool ReadAttributes(Context& context, Frontier::Attributes* attributes, Moment* moment,
+bool ReadAttributes(KeyContext& context, Frontier::Attributes* attributes, Moment* moment,
                     size_t* first) {
   size_t at = 2;
   for (; at + 1 < context.argc(); at += 2) {
@@ -118,7 +118,7 @@ struct Added {
 };
 
 // Logs only what was added: refused URLs leave no trace but in the counters of FR.STATS.
-void LogAdd(Context& context, const Moment& moment, size_t first, const Added& added) {
+void LogAdd(KeyContext& context, const Moment& moment, size_t first, const Added& added) {
   if (!context.wants_effects()) return context.NoEffect();
   NumberText time;
   std::vector<std::string_view> words;
@@ -137,7 +137,7 @@ void LogAdd(Context& context, const Moment& moment, size_t first, const Added& a
 }
 
 // Normalises all URLs, then adds all of them.
-Added AddAll(Context& context, Frontier* frontier, const Frontier::Attributes& attributes,
+Added AddAll(KeyContext& context, Frontier* frontier, const Frontier::Attributes& attributes,
              int64_t now, size_t first) {
   Added added;
   const size_t count = context.argc() - first;
@@ -177,29 +177,29 @@ Frontier::Options DefaultOptions() {
   return options;
 }
 
-bool FindFrontier(Context& context, Access access, Frontier** frontier) {
+bool FindFrontier(KeyContext& context, Access access, Frontier** frontier) {
   return FindObject(context, context.arg(1), access, frontier);
 }
 
-bool NeedFrontier(Context& context, Access access, Frontier** frontier) {
+bool NeedFrontier(KeyContext& context, Access access, Frontier** frontier) {
   return NeedObject(context, context.arg(1), access, errors::kNoSuchKey, frontier);
 }
 
-bool NumberArg(Context& context, size_t i, int64_t low, int64_t high, int64_t* out,
+bool NumberArg(KeyContext& context, size_t i, int64_t low, int64_t high, int64_t* out,
                std::string_view error) {
   if (!context.IntArg(i, out)) return false;
   return (*out >= low && *out <= high) || FailWith(context, error);
 }
 
-bool TimeArg(Context& context, size_t i, int64_t* out) {
+bool TimeArg(KeyContext& context, size_t i, int64_t* out) {
   return NumberArg(context, i, 0, Frontier::kMaxTime, out, kBadTime);
 }
 
-bool DelayArg(Context& context, size_t i, int64_t* out, int64_t low) {
+bool DelayArg(KeyContext& context, size_t i, int64_t* out, int64_t low) {
   return NumberArg(context, i, low, Frontier::kMaxDelay, out, kBadTime);
 }
 
-bool StrategyArg(Context& context, size_t i, Frontier::Strategy* strategy) {
+bool StrategyArg(KeyContext& context, size_t i, Frontier::Strategy* strategy) {
   for (size_t n = 0; n < kStrategies.size(); ++n) {
     if (!context.ArgIs(i, kStrategies[n])) continue;
     *strategy = static_cast<Frontier::Strategy>(n);
@@ -217,7 +217,7 @@ int64_t Later(int64_t now, int64_t millis) {
                   Frontier::kMaxTime);
 }
 
-bool Moment::Read(Context& context, size_t i, bool* failed) {
+bool Moment::Read(KeyContext& context, size_t i, bool* failed) {
   if (!context.ArgIs(i, "NOW") || i + 1 >= context.argc()) return false;
   given_ = true;
   *failed = !TimeArg(context, i + 1, &now_);
@@ -253,7 +253,7 @@ std::string LoggedUrl(const Frontier& frontier, std::string_view text) {
   return IriToAscii(NormOf(frontier), text, &ascii) ? ascii : std::string(text);
 }
 
-void LogAt(Context& context, const Moment& moment, size_t at) {
+void LogAt(KeyContext& context, const Moment& moment, size_t at) {
   if (moment.given()) return;
   if (!context.wants_effects()) return context.NoEffect();
   NumberText time;
@@ -263,7 +263,7 @@ void LogAt(Context& context, const Moment& moment, size_t at) {
   context.Effect(Args(words));
 }
 
-void LogUrlsAt(Context& context, const Moment& moment, size_t at, const Frontier& frontier,
+void LogUrlsAt(KeyContext& context, const Moment& moment, size_t at, const Frontier& frontier,
                size_t first, size_t step) {
   std::vector<std::string_view> words(context.args().begin(), context.args().end());
   std::deque<std::string> changed;
@@ -283,13 +283,13 @@ void LogUrlsAt(Context& context, const Moment& moment, size_t at, const Frontier
   context.Effect(Args(words));
 }
 
-void FrontierChanged(Context& context, int64_t changes, std::string_view event) {
+void FrontierChanged(KeyContext& context, int64_t changes, std::string_view event) {
   context.Touched(context.arg(1));
   context.Changed(changes);
   context.Notify(kNotifyModule, event, context.arg(1));
 }
 
-bool ReadRange(Context& context, size_t at, Range* range, int64_t least_start) {
+bool ReadRange(KeyContext& context, size_t at, Range* range, int64_t least_start) {
   for (; at < context.argc(); at += 2) {
     if (at + 1 == context.argc()) return FailWith(context, errors::kSyntax);
     int64_t number = 0;
@@ -309,7 +309,7 @@ bool ReadRange(Context& context, size_t at, Range* range, int64_t least_start) {
 
 // ---- making and adding ----
 
-void Create(Context& context) {
+void Create(KeyContext& context) {
   const std::string_view key = context.arg(1);
   Frontier::Options options = DefaultOptions();
   if (!ReadCreate(context, &options)) return;
@@ -320,7 +320,7 @@ void Create(Context& context) {
   context.reply().Ok();
 }
 
-void Add(Context& context) {
+void Add(KeyContext& context) {
   Frontier::Attributes attributes;
   Moment moment(context);
   size_t first = 0;
@@ -373,7 +373,7 @@ const CommandSpec kFrontierRows[] = {
      .handler = fr::Add,
      .arity = -3,
      .flags = kWrite | kDenyOom,
-     .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyUpdate | kKeyInsert)},
+     .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .group = "frontier",
      .since = "0.1.0",
      .summary = "Adds URLs to a frontier.",
@@ -553,7 +553,7 @@ const CommandSpec kFrontierRows[] = {
      .handler = fr::Import,
      .arity = -8,
      .flags = kWrite | kDenyOom,
-     .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyUpdate | kKeyInsert)},
+     .keys = {KeyAt(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .group = "frontier",
      .since = "0.1.0",
      .summary = "Adds URLs as FR.EXPORT gives them.",

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "commands/context.h"
 #include "commands/iri.h"
+#include "commands/key_context.h"
 #include "types/frontier/frontier.h"
 #include "types/frontier/url.h"
 
@@ -34,18 +34,18 @@ Frontier::Options DefaultOptions();
 
 // The frontier at a key, nullptr when nothing is there. Replies WRONGTYPE and returns false when
 // something else is.
-bool FindFrontier(Context& context, Access access, Frontier** frontier);
+bool FindFrontier(KeyContext& context, Access access, Frontier** frontier);
 // The same where a missing key is an error too.
-bool NeedFrontier(Context& context, Access access, Frontier** frontier);
+bool NeedFrontier(KeyContext& context, Access access, Frontier** frontier);
 
 // Argument `i`, a number from `low` to `high`; replies the error and returns false when it is none.
-bool NumberArg(Context& context, size_t i, int64_t low, int64_t high, int64_t* out,
+bool NumberArg(KeyContext& context, size_t i, int64_t low, int64_t high, int64_t* out,
                std::string_view error = errors::kOutOfRange);
 // A time, or how long to wait, in ms from 0 on.
-bool TimeArg(Context& context, size_t i, int64_t* out);
+bool TimeArg(KeyContext& context, size_t i, int64_t* out);
 // A delay or the length of a lease in ms, from `low` on.
-bool DelayArg(Context& context, size_t i, int64_t* out, int64_t low = 0);
-bool StrategyArg(Context& context, size_t i, Frontier::Strategy* strategy);
+bool DelayArg(KeyContext& context, size_t i, int64_t* out, int64_t low = 0);
+bool StrategyArg(KeyContext& context, size_t i, Frontier::Strategy* strategy);
 std::string_view StrategyName(Frontier::Strategy strategy);
 
 // Moments stay within what a frontier keeps.
@@ -54,10 +54,10 @@ int64_t Later(int64_t now, int64_t millis);
 // The time of a command: its own NOW, or the host's.
 class Moment {
  public:
-  explicit Moment(const Context& context) : now_(context.now_ms()) {}
+  explicit Moment(const KeyContext& context) : now_(context.now_ms()) {}
 
   // True when argument `i` is NOW with a time, or an error was replied and *failed is set.
-  bool Read(Context& context, size_t i, bool* failed);
+  bool Read(KeyContext& context, size_t i, bool* failed);
   int64_t now() const { return now_; }
   bool given() const { return given_; }
 
@@ -91,12 +91,12 @@ std::string HostArg(const Frontier& frontier, std::string_view text);
 std::string LoggedUrl(const Frontier& frontier, std::string_view text);
 
 // `FR.X key ... NOW t` with NOW put before argument `at`, unless it was given already.
-void LogAt(Context& context, const Moment& moment, size_t at);
+void LogAt(KeyContext& context, const Moment& moment, size_t at);
 // The same where arguments first, first + step ... are URLs or hosts.
-void LogUrlsAt(Context& context, const Moment& moment, size_t at, const Frontier& frontier,
+void LogUrlsAt(KeyContext& context, const Moment& moment, size_t at, const Frontier& frontier,
                size_t first, size_t step);
 // What every change of a frontier in place ends with, but for the log.
-void FrontierChanged(Context& context, int64_t changes, std::string_view event);
+void FrontierChanged(KeyContext& context, int64_t changes, std::string_view event);
 
 // START pos and COUNT n from argument `at` on.
 struct Range {
@@ -105,30 +105,30 @@ struct Range {
   bool start_given = false;
 };
 // A START below 0, if `least_start` allows it, is a position beyond all others.
-bool ReadRange(Context& context, size_t at, Range* range, int64_t least_start = 0);
+bool ReadRange(KeyContext& context, size_t at, Range* range, int64_t least_start = 0);
 
 // frontier.cc
-void Create(Context& context);
-void Add(Context& context);
+void Create(KeyContext& context);
+void Add(KeyContext& context);
 
 // frontier_next.cc
-void Next(Context& context);
-void Ack(Context& context);
-void Nack(Context& context);
-void Extend(Context& context);
+void Next(KeyContext& context);
+void Ack(KeyContext& context);
+void Nack(KeyContext& context);
+void Extend(KeyContext& context);
 
 // frontier_hosts.cc
-void Peek(Context& context);
-void Hosts(Context& context);
-void Host(Context& context);
-void Purge(Context& context);
-void Clear(Context& context);
+void Peek(KeyContext& context);
+void Hosts(KeyContext& context);
+void Host(KeyContext& context);
+void Purge(KeyContext& context);
+void Clear(KeyContext& context);
 
 // frontier_carry.cc
-void Seen(Context& context);
-void Stats(Context& context);
-void Dead(Context& context);
-void Export(Context& context);
-void Import(Context& context);
+void Seen(KeyContext& context);
+void Stats(KeyContext& context);
+void Dead(KeyContext& context);
+void Export(KeyContext& context);
+void Import(KeyContext& context);
 
 }  // namespace sava::commands::frontier

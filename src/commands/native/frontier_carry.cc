@@ -27,7 +27,7 @@ bool StateNamed(std::string_view name, Frontier::State* state) {
 }
 
 // The entry whose words begin at argument `at`, but for its URL.
-bool ReadEntry(Context& context, size_t at, Frontier::Entry* entry) {
+bool ReadEntry(KeyContext& context, size_t at, Frontier::Entry* entry) {
   if (!StateNamed(context.arg(at + 1), &entry->state)) {
     context.Error("ERR unknown state, use queued, delayed, leased or dead");
     return false;
@@ -45,7 +45,7 @@ bool ReadEntry(Context& context, size_t at, Frontier::Entry* entry) {
   return false;
 }
 
-bool ReadEntries(Context& context, size_t first, std::vector<Frontier::Entry>* entries) {
+bool ReadEntries(KeyContext& context, size_t first, std::vector<Frontier::Entry>* entries) {
   for (size_t at = first; at < context.argc(); at += kEntryWords) {
     Frontier::Entry entry;
     if (!ReadEntry(context, at, &entry)) return false;
@@ -73,7 +73,7 @@ void ReplyOptions(protocol::Reply& reply, const Frontier::Options& options) {
 }
 
 // FR.DEAD key FORGET [NOW ms]
-void ForgetDead(Context& context) {
+void ForgetDead(KeyContext& context) {
   Moment moment(context);
   bool failed = false;
   if (context.argc() != 3 && (context.argc() != 5 || !moment.Read(context, 3, &failed))) {
@@ -91,7 +91,7 @@ void ForgetDead(Context& context) {
 
 }  // namespace
 
-void Seen(Context& context) {
+void Seen(KeyContext& context) {
   Frontier* frontier = nullptr;
   if (!FindFrontier(context, Access::kRead, &frontier)) return;
   const types::UrlNorm norm = frontier == nullptr ? types::UrlNorm::kRfc3986 : NormOf(*frontier);
@@ -109,7 +109,7 @@ void Seen(Context& context) {
   }
 }
 
-void Stats(Context& context) {
+void Stats(KeyContext& context) {
   Frontier* frontier = nullptr;
   if (!NeedFrontier(context, Access::kRead, &frontier)) return;
   const Frontier::Stats stats = frontier->stats();
@@ -141,7 +141,7 @@ void Stats(Context& context) {
   }
 }
 
-void Dead(Context& context) {
+void Dead(KeyContext& context) {
   if (context.argc() > 2 && context.ArgIs(2, "FORGET")) return ForgetDead(context);
   Range range;
   if (!ReadRange(context, 2, &range)) return;
@@ -161,7 +161,7 @@ void Dead(Context& context) {
   reply.ArrayAt(mark, shown);
 }
 
-void Export(Context& context) {
+void Export(KeyContext& context) {
   uint64_t cursor = 0;
   int64_t count = 1000;
   if (!base::ParseUint(context.arg(2), &cursor)) return context.Error(errors::kBadCursor);
@@ -198,7 +198,7 @@ void Export(Context& context) {
   reply.out().InsertAt(mark, "*2\r\n$" + std::to_string(text.size()) + "\r\n" + text + "\r\n");
 }
 
-void Import(Context& context) {
+void Import(KeyContext& context) {
   Moment moment(context);
   bool failed = false;
   size_t first = 2;

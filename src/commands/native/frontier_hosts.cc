@@ -10,7 +10,7 @@ namespace sava::commands::frontier {
 
 namespace {
 
-bool ReadPeek(Context& context, Range* range) {
+bool ReadPeek(KeyContext& context, Range* range) {
   int64_t count = 0;
   size_t at = 3;
   if (context.argc() > 3 && base::ParseInt(context.arg(3), &count)) {
@@ -21,7 +21,7 @@ bool ReadPeek(Context& context, Range* range) {
   return ReadRange(context, at, range, INT64_MIN);
 }
 
-bool ReadHostChange(Context& context, Moment* moment, Frontier::HostChange* change, bool* any) {
+bool ReadHostChange(KeyContext& context, Moment* moment, Frontier::HostChange* change, bool* any) {
   for (size_t at = 3; at < context.argc(); at += 2) {
     if (at + 1 == context.argc()) {
       context.Error(errors::kSyntax);
@@ -50,7 +50,7 @@ bool ReadHostChange(Context& context, Moment* moment, Frontier::HostChange* chan
   return true;
 }
 
-void ReplyHost(Context& context, const Frontier::HostInfo& info) {
+void ReplyHost(KeyContext& context, const Frontier::HostInfo& info) {
   protocol::Reply& reply = context.reply();
   const auto field = [&reply](std::string_view name, int64_t value) {
     reply.Bulk(name);
@@ -71,7 +71,7 @@ void ReplyHost(Context& context, const Frontier::HostInfo& info) {
 
 }  // namespace
 
-void Peek(Context& context) {
+void Peek(KeyContext& context) {
   Range range;
   if (!ReadPeek(context, &range)) return;
   Frontier* frontier = nullptr;
@@ -104,7 +104,7 @@ void Peek(Context& context) {
   reply.ArrayAt(mark, shown);
 }
 
-void Hosts(Context& context) {
+void Hosts(KeyContext& context) {
   Range range;
   if (!ReadRange(context, 2, &range)) return;
   Frontier* frontier = nullptr;
@@ -118,7 +118,7 @@ void Hosts(Context& context) {
                   [&](const Frontier::HostInfo& info) { context.reply().Bulk(info.name); });
 }
 
-void Host(Context& context) {
+void Host(KeyContext& context) {
   Moment moment(context);
   Frontier::HostChange change;
   bool any = false;
@@ -137,7 +137,7 @@ void Host(Context& context) {
   info.has_value() ? ReplyHost(context, *info) : context.reply().Null();
 }
 
-void Purge(Context& context) {
+void Purge(KeyContext& context) {
   Moment moment(context);
   bool failed = false;
   if (context.argc() != 3 && (context.argc() != 5 || !moment.Read(context, 3, &failed))) {
@@ -158,7 +158,7 @@ void Purge(Context& context) {
   context.reply().Int(static_cast<int64_t>(purged));
 }
 
-void Clear(Context& context) {
+void Clear(KeyContext& context) {
   Moment moment(context);
   bool failed = false;
   if (context.argc() != 2 && (context.argc() != 4 || !moment.Read(context, 2, &failed))) {

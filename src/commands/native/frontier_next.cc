@@ -23,7 +23,7 @@ struct NextCall {
 };
 
 // An option that has a value after it.
-bool ReadNextValue(Context& context, size_t at, Moment* moment, NextCall* call) {
+bool ReadNextValue(KeyContext& context, size_t at, Moment* moment, NextCall* call) {
   int64_t number = 0;
   bool failed = false;
   if (context.ArgIs(at, "STRATEGY")) {
@@ -48,7 +48,7 @@ bool ReadNextValue(Context& context, size_t at, Moment* moment, NextCall* call) 
   return !failed;
 }
 
-bool ReadNext(Context& context, Moment* moment, NextCall* call) {
+bool ReadNext(KeyContext& context, Moment* moment, NextCall* call) {
   int64_t count = 0;
   if (!NumberArg(context, 2, 1, INT64_MAX, &count, errors::kMustBePositive)) return false;
   call->request.count = static_cast<size_t>(count);
@@ -71,8 +71,8 @@ bool ReadNext(Context& context, Moment* moment, NextCall* call) {
 }
 
 // FR.NEXT as it is to be repeated: nobody waits, and what was served is served again.
-void LogNext(Context& context, const Moment& moment, const Frontier& frontier, const NextCall& call,
-             size_t served) {
+void LogNext(KeyContext& context, const Moment& moment, const Frontier& frontier,
+             const NextCall& call, size_t served) {
   if (!context.wants_effects()) return context.NoEffect();
   const Frontier::NextRequest& request = call.request;
   std::array<NumberText, 4> numbers;
@@ -95,7 +95,7 @@ void LogNext(Context& context, const Moment& moment, const Frontier& frontier, c
 }
 
 // Serves into the reply; how many.
-size_t ReplyNext(Context& context, Frontier* frontier, const NextCall& call, int64_t now) {
+size_t ReplyNext(KeyContext& context, Frontier* frontier, const NextCall& call, int64_t now) {
   protocol::Reply& reply = context.reply();
   const bool leased = call.request.lease_ms.value_or(frontier->options().lease_ms) > 0;
   const int64_t words = 1 + (leased ? 1 : 0) + (call.with_meta ? 1 : 0);
@@ -114,14 +114,14 @@ size_t ReplyNext(Context& context, Frontier* frontier, const NextCall& call, int
 }
 
 // Nothing to serve: waits, or says so.
-void NothingNext(Context& context, const Frontier* frontier, const NextCall& call, int64_t now) {
+void NothingNext(KeyContext& context, const Frontier* frontier, const NextCall& call, int64_t now) {
   if (!call.block || !context.can_block()) return context.reply().Array(0);
-  Context::BlockRequest request;
+  KeyContext::BlockRequest request;
   const std::array<std::string_view, 1> keys = {context.arg(1)};
   request.keys = keys;
   request.deadline_ms = call.deadline_ms;
   request.type = &Frontier::Type();
-  request.reply = Context::BlockRequest::TimeoutReply::kEmptyArray;
+  request.reply = KeyContext::BlockRequest::TimeoutReply::kEmptyArray;
   if (frontier != nullptr) {
     const int64_t wake = frontier->NextWake(now, call.request.host);
     // Strictly later than now, or a host that serves nobody would be asked without end.
@@ -138,7 +138,7 @@ struct LeaseCall {
 };
 
 // Lease ids and options in any order; `option` is the one that has a duration.
-bool ReadLeases(Context& context, std::string_view option, Moment* moment, LeaseCall* call) {
+bool ReadLeases(KeyContext& context, std::string_view option, Moment* moment, LeaseCall* call) {
   for (size_t at = 2; at < context.argc(); ++at) {
     bool failed = false;
     int64_t number = 0;
@@ -162,7 +162,7 @@ bool ReadLeases(Context& context, std::string_view option, Moment* moment, Lease
   return false;
 }
 
-void AnswerLeases(Context& context, const Moment& moment, size_t known, std::string_view event) {
+void AnswerLeases(KeyContext& context, const Moment& moment, size_t known, std::string_view event) {
   if (known > 0) {
     FrontierChanged(context, static_cast<int64_t>(known), event);
     LogAt(context, moment, 2);
@@ -172,7 +172,7 @@ void AnswerLeases(Context& context, const Moment& moment, size_t known, std::str
 
 }  // namespace
 
-void Next(Context& context) {
+void Next(KeyContext& context) {
   Moment moment(context);
   NextCall call;
   if (!ReadNext(context, &moment, &call)) return;
@@ -191,7 +191,7 @@ void Next(Context& context) {
   LogNext(context, moment, *frontier, call, served);
 }
 
-void Ack(Context& context) {
+void Ack(KeyContext& context) {
   Moment moment(context);
   LeaseCall call;
   if (!ReadLeases(context, "REFETCH", &moment, &call)) return;
@@ -202,7 +202,7 @@ void Ack(Context& context) {
   AnswerLeases(context, moment, known, "fr.ack");
 }
 
-void Nack(Context& context) {
+void Nack(KeyContext& context) {
   Moment moment(context);
   LeaseCall call;
   if (!ReadLeases(context, "RETRY", &moment, &call)) return;
@@ -213,7 +213,7 @@ void Nack(Context& context) {
   AnswerLeases(context, moment, known, "fr.nack");
 }
 
-void Extend(Context& context) {
+void Extend(KeyContext& context) {
   Moment moment(context);
   LeaseCall call;
   if (!ReadLeases(context, "LEASE", &moment, &call)) return;

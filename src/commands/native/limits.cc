@@ -34,7 +34,7 @@ struct Options {
   int64_t now_ms = kTimeNotGiven;
 };
 
-bool Refuse(Context& context, std::string_view reason) {
+bool Refuse(KeyContext& context, std::string_view reason) {
   std::string text = "ERR ";
   text += reason;
   context.Error(text);
@@ -42,7 +42,7 @@ bool Refuse(Context& context, std::string_view reason) {
 }
 
 // ALGO limit period-ms from argument `at`; the rule is not checked yet.
-bool ReadRule(Context& context, size_t at, RateRule* rule) {
+bool ReadRule(KeyContext& context, size_t at, RateRule* rule) {
   if (!types::ParseRateAlgorithm(context.arg(at), &rule->algorithm)) {
     return Refuse(context, "unknown algorithm, use WINDOW, TOKEN, GCRA or SLIDING");
   }
@@ -53,7 +53,7 @@ bool ReadRule(Context& context, size_t at, RateRule* rule) {
   return true;
 }
 
-bool ReadOptions(Context& context, size_t at, bool burst_allowed, Options* options) {
+bool ReadOptions(KeyContext& context, size_t at, bool burst_allowed, Options* options) {
   for (; at < context.argc(); at += 2) {
     if (at + 1 == context.argc()) return Refuse(context, "syntax error");
     if (context.ArgIs(at, "COST")) {
@@ -76,12 +76,12 @@ bool ReadOptions(Context& context, size_t at, bool burst_allowed, Options* optio
   return true;
 }
 
-bool CheckRule(Context& context, const RateRule& rule) {
+bool CheckRule(KeyContext& context, const RateRule& rule) {
   const std::string_view problem = types::CheckRule(rule);
   return problem.empty() || Refuse(context, problem);
 }
 
-int64_t NowOf(const Context& context, const Options& options) {
+int64_t NowOf(const KeyContext& context, const Options& options) {
   if (options.now_ms != kTimeNotGiven) return options.now_ms;
   return std::min(context.now_ms(), types::kMaxNowMs);
 }
@@ -94,7 +94,7 @@ struct Call {
   int64_t now_ms = 0;
 };
 
-bool ReadCall(Context& context, Call* call) {
+bool ReadCall(KeyContext& context, Call* call) {
   call->key = context.arg(1);
   if (!ReadRule(context, 2, &call->rule)) return false;
   if (context.argc() > 5) {
@@ -112,7 +112,7 @@ bool ReadCall(Context& context, Call* call) {
 
 // The state at the key, a fresh one when there is none. False, after the error, when the key holds
 // something else. *found may be nullptr.
-bool LoadBucket(Context& context, std::string_view key, const RateRule& rule, int64_t now_ms,
+bool LoadBucket(KeyContext& context, std::string_view key, const RateRule& rule, int64_t now_ms,
                 Access access, RateState* state, bool* found) {
   const Value value = context.Find(key, access);
   if (found != nullptr) *found = static_cast<bool>(value);
@@ -143,7 +143,7 @@ int64_t LifeOf(const RateRule& rule, const RateState& state, int64_t now_ms, int
 }
 
 // The log gets the result and its absolute time.
-void StoreBucket(Context& context, std::string_view key, const RateRule& rule,
+void StoreBucket(KeyContext& context, std::string_view key, const RateRule& rule,
                  const RateState& state, int64_t life_ms) {
   const int64_t expire_at = context.now_ms() + life_ms;
   char text[types::kBucketText];
@@ -163,7 +163,7 @@ void StoreBucket(Context& context, std::string_view key, const RateRule& rule,
   }
 }
 
-void ReplyFive(Context& context, const RateAnswer& answer) {
+void ReplyFive(KeyContext& context, const RateAnswer& answer) {
   context.reply().Ints(
       {answer.allowed ? 1 : 0, answer.limit, answer.remaining, answer.retry_ms, answer.reset_ms});
 }
@@ -177,7 +177,7 @@ struct Part {
 };
 
 // Reads `n key ALGO limit period-ms ... [COST c] [NOW ms]`.
-bool ReadParts(Context& context, std::vector<Part>* parts, Options* options) {
+bool ReadParts(KeyContext& context, std::vector<Part>* parts, Options* options) {
   constexpr size_t kWords = 4;
   int64_t count = 0;
   if (!context.IntArg(1, &count)) return false;
@@ -219,7 +219,7 @@ bool ParseCellNumber(std::string_view text, int64_t* out) {
   return true;
 }
 
-bool CellNumber(Context& context, size_t i, int64_t* out) {
+bool CellNumber(KeyContext& context, size_t i, int64_t* out) {
   if (ParseCellNumber(context.arg(i), out)) return true;
   std::string error = "Cell error: Store error: Couldn't parse as integer: ";
   error += context.arg(i).substr(0, 128);
@@ -229,7 +229,7 @@ bool CellNumber(Context& context, size_t i, int64_t* out) {
 
 // The arrival time at the key, now when there is none. False, after the error, when the key holds
 // something else.
-bool LoadCell(Context& context, std::string_view key, int64_t now_ns, int64_t* tat) {
+bool LoadCell(KeyContext& context, std::string_view key, int64_t now_ns, int64_t* tat) {
   constexpr int64_t kNone = -1;  // redis-cell takes a stored -1 for no time
   const Value value = context.Find(key, Access::kWrite);
   *tat = kNone;
@@ -248,7 +248,7 @@ bool LoadCell(Context& context, std::string_view key, int64_t now_ns, int64_t* t
 
 }  // namespace
 
-void Take(Context& context) {
+void Take(KeyContext& context) {
   Call call;
   if (!ReadCall(context, &call)) return;
   RateState state;
@@ -263,7 +263,7 @@ void Take(Context& context) {
   ReplyFive(context, answer);
 }
 
-void Peek(Context& context) {
+void Peek(KeyContext& context) {
   Call call;
   if (!ReadCall(context, &call)) return;
   RateState state;
@@ -273,7 +273,7 @@ void Peek(Context& context) {
   ReplyFive(context, types::PeekTokens(call.rule, call.options.cost, call.now_ms, state));
 }
 
-void Refund(Context& context) {
+void Refund(KeyContext& context) {
   Call call;
   if (!ReadCall(context, &call)) return;
   RateState state;
@@ -300,7 +300,7 @@ void Refund(Context& context) {
   ReplyFive(context, answer);
 }
 
-void TakeAll(Context& context) {
+void TakeAll(KeyContext& context) {
   std::vector<Part> parts;
   Options options;
   if (!ReadParts(context, &parts, &options)) return;
@@ -329,7 +329,7 @@ void TakeAll(Context& context) {
   for (const Part& part : parts) ReplyFive(context, part.answer);
 }
 
-void Throttle(Context& context) {
+void Throttle(KeyContext& context) {
   if (context.argc() != 5 && context.argc() != 6) {
     context.Error(
         "Cell error: Store error: Usage: cl.throttle <key> <max_burst> <count per period> "
@@ -452,7 +452,7 @@ constexpr CommandSpec kRows[] = {
      .handler = limits::Increx,
      .arity = -2,
      .flags = kTakeFlags,
-     .acl = kAclString,
+     .acl = kAclString | kAclLimit,
      .keys = {kUpdateKey},
      .group = "string",
      .since = "8.8.0",

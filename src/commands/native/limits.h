@@ -3,15 +3,15 @@
 // algorithms and the strings' forms stand in types/counters/rate_limit.h.
 #pragma once
 
-#include "commands/context.h"
+#include "commands/key_context.h"
 
 namespace sava::commands::limits {
 
-void Take(Context& context);
-void Peek(Context& context);
-void Refund(Context& context);
-void TakeAll(Context& context);
-void Throttle(Context& context);
-void Increx(Context& context);
+void Take(KeyContext& context);
+void Peek(KeyContext& context);
+void Refund(KeyContext& context);
+void TakeAll(KeyContext& context);
+void Throttle(KeyContext& context);
+void Increx(KeyContext& context);
 
 }  // namespace sava::commands::limits

@@ -29,7 +29,7 @@ struct IncrexOptions {
 };
 
 // Where the number of the option at `i` is to be noted; nullptr when the word takes none.
-size_t* PlaceFor(Context& context, size_t i, IncrexOptions* options) {
+size_t* PlaceFor(KeyContext& context, size_t i, IncrexOptions* options) {
   if (context.ArgIs(i, "BYINT")) return &options->by_int;
   if (context.ArgIs(i, "BYFLOAT")) return &options->by_float;
   if (context.ArgIs(i, "LBOUND")) return &options->lower;
@@ -41,7 +41,7 @@ size_t* PlaceFor(Context& context, size_t i, IncrexOptions* options) {
 }
 
 // No option may be given twice, and some exclude each other.
-bool ReadOptions(Context& context, IncrexOptions* options) {
+bool ReadOptions(KeyContext& context, IncrexOptions* options) {
   bool good = true;
   for (size_t i = 2; i < context.argc() && good; ++i) {
     bool* flag = nullptr;
@@ -68,12 +68,12 @@ bool ReadOptions(Context& context, IncrexOptions* options) {
   return good;
 }
 
-bool ReadNumber(Context& context, size_t i, std::string_view name, int64_t* out) {
+bool ReadNumber(KeyContext& context, size_t i, std::string_view name, int64_t* out) {
   if (i == 0) return true;
   return context.IntArg(i, out, "ERR " + std::string(name) + " is not an integer or out of range");
 }
 
-bool ReadNumber(Context& context, size_t i, std::string_view name, long double* out) {
+bool ReadNumber(KeyContext& context, size_t i, std::string_view name, long double* out) {
   if (i == 0 || base::ParseLongDouble(context.arg(i), out)) return true;
   context.Error("ERR " + std::string(name) + " is not a valid float");
   return false;
@@ -91,7 +91,7 @@ struct Numbers {
 };
 
 template <typename T>
-bool ReadNumbers(Context& context, const IncrexOptions& options, Numbers<T>* n) {
+bool ReadNumbers(KeyContext& context, const IncrexOptions& options, Numbers<T>* n) {
   constexpr bool kFloat = std::is_same_v<T, long double>;
   n->lower = std::numeric_limits<T>::lowest();
   n->upper = std::numeric_limits<T>::max();
@@ -114,7 +114,7 @@ bool ReadNumbers(Context& context, const IncrexOptions& options, Numbers<T>* n) 
   return true;
 }
 
-bool ReadOld(Context& context, const Value& value, int64_t* out) {
+bool ReadOld(KeyContext& context, const Value& value, int64_t* out) {
   if (value.is_int()) {
     *out = value.integer;
   } else if (value && !base::ParseInt(value.bytes, out)) {
@@ -124,7 +124,7 @@ bool ReadOld(Context& context, const Value& value, int64_t* out) {
   return true;
 }
 
-bool ReadOld(Context& context, const Value& value, long double* out) {
+bool ReadOld(KeyContext& context, const Value& value, long double* out) {
   NumberText scratch;
   if (value && !base::ParseLongDouble(StringBytes(value, &scratch), out)) {
     context.Error(errors::kNotFloat);
@@ -139,7 +139,7 @@ bool ReadOld(Context& context, const Value& value, long double* out) {
 
 enum class Sum : uint8_t { kGood, kDeclined, kFailed };
 
-Sum Add(Context& context, bool saturate, Numbers<int64_t>* n) {
+Sum Add(KeyContext& context, bool saturate, Numbers<int64_t>* n) {
   Int128 sum = Int128{n->old} + n->by;
   if (sum < n->lower || sum > n->upper) {
     if (!saturate) return Sum::kDeclined;
@@ -153,7 +153,7 @@ Sum Add(Context& context, bool saturate, Numbers<int64_t>* n) {
   return Sum::kGood;
 }
 
-Sum Add(Context& context, bool saturate, Numbers<long double>* n) {
+Sum Add(KeyContext& context, bool saturate, Numbers<long double>* n) {
   n->result = n->old + n->by;
   n->applied = n->by;
   if (std::isinf(n->result) || n->result < n->lower || n->result > n->upper) {
@@ -168,9 +168,9 @@ Sum Add(Context& context, bool saturate, Numbers<long double>* n) {
   return Sum::kGood;
 }
 
-void ReplyNumber(Context& context, int64_t value) { context.reply().Int(value); }
+void ReplyNumber(KeyContext& context, int64_t value) { context.reply().Int(value); }
 
-void ReplyNumber(Context& context, long double value) {
+void ReplyNumber(KeyContext& context, long double value) {
   const std::string text = base::LongDoubleText(value);
   if (context.reply().resp() == 3) {
     context.reply().Raw("," + text + "\r\n");
@@ -180,7 +180,7 @@ void ReplyNumber(Context& context, long double value) {
 }
 
 template <typename T>
-void ReplyPair(Context& context, T value, T applied) {
+void ReplyPair(KeyContext& context, T value, T applied) {
   context.reply().Array(2);
   ReplyNumber(context, value);
   ReplyNumber(context, applied);
@@ -188,7 +188,7 @@ void ReplyPair(Context& context, T value, T applied) {
 
 // Stores the sum and logs it as the SET it comes to.
 template <typename T>
-void Store(Context& context, const IncrexOptions& options, T result, int64_t expire_at,
+void Store(KeyContext& context, const IncrexOptions& options, T result, int64_t expire_at,
            bool had_expiry) {
   constexpr bool kFloat = std::is_same_v<T, long double>;
   const std::string_view key = context.arg(1);
@@ -217,7 +217,7 @@ void Store(Context& context, const IncrexOptions& options, T result, int64_t exp
   }
 }
 
-void RemoveExpired(Context& context) {
+void RemoveExpired(KeyContext& context) {
   const std::string_view key = context.arg(1);
   if (!context.Delete(key)) return;
   context.Changed();
@@ -226,7 +226,7 @@ void RemoveExpired(Context& context) {
 }
 
 template <typename T>
-void Run(Context& context, const IncrexOptions& options) {
+void Run(KeyContext& context, const IncrexOptions& options) {
   Numbers<T> numbers;
   if (!ReadNumbers(context, options, &numbers)) return;
   int64_t expire_at = options.persist ? kNoExpiry : kKeepExpiry;
@@ -254,7 +254,7 @@ void Run(Context& context, const IncrexOptions& options) {
 
 }  // namespace
 
-void Increx(Context& context) {
+void Increx(KeyContext& context) {
   IncrexOptions options;
   if (!ReadOptions(context, &options)) return;
   if (options.by_float != 0) {

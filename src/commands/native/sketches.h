@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include "commands/context.h"
 #include "commands/find_object.h"
+#include "commands/key_context.h"
 
 namespace sava::commands {
 
 // What every change of a sketch in place ends with.
-inline void SketchChanged(Context& context, std::string_view key, int64_t changes,
+inline void SketchChanged(KeyContext& context, std::string_view key, int64_t changes,
                           std::string_view event) {
   context.Touched(key);
   context.Changed(changes);

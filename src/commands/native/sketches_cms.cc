@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "commands/context.h"
+#include "commands/key_context.h"
 #include "commands/native/families.h"
 #include "commands/native/sketches.h"
 #include "commands/registry.h"
@@ -25,13 +25,13 @@ constexpr std::string_view kOverflow = "CMS: INCRBY overflow";
 // ---- making ----
 
 // Whether the key is free for a new sketch; replies the error when it is not.
-bool IsFree(Context& context) {
+bool IsFree(KeyContext& context) {
   if (!context.Find(context.arg(1), Access::kWrite)) return true;
   context.Error(kExists);
   return false;
 }
 
-void Make(Context& context, uint64_t width, uint64_t depth, std::string_view event) {
+void Make(KeyContext& context, uint64_t width, uint64_t depth, std::string_view event) {
   std::unique_ptr<CountMin> sketch;
   if (context.RoomFor(CountMin::BytesFor(width, depth))) sketch = CountMin::Make(width, depth);
   if (sketch == nullptr) {
@@ -44,7 +44,7 @@ void Make(Context& context, uint64_t width, uint64_t depth, std::string_view eve
   context.reply().Ok();
 }
 
-void InitByDim(Context& context) {
+void InitByDim(KeyContext& context) {
   if (!IsFree(context)) return;
   int64_t width = 0;
   int64_t depth = 0;
@@ -57,13 +57,13 @@ void InitByDim(Context& context) {
 }
 
 // An argument between 0 and 1, both excluded.
-bool FractionArg(Context& context, size_t i, std::string_view error, double* out) {
+bool FractionArg(KeyContext& context, size_t i, std::string_view error, double* out) {
   if (base::ParseDouble(context.arg(i), out) && *out > 0 && *out < 1) return true;
   context.Error(error);
   return false;
 }
 
-void InitByProb(Context& context) {
+void InitByProb(KeyContext& context) {
   if (!IsFree(context)) return;
   double error = 0;
   double probability = 0;
@@ -80,7 +80,7 @@ void InitByProb(Context& context) {
 // ---- counting ----
 
 // The increments of all pairs; replies the error when one is no number or negative.
-bool ParseIncrements(Context& context, std::vector<uint64_t>* increments) {
+bool ParseIncrements(KeyContext& context, std::vector<uint64_t>* increments) {
   for (size_t i = 3; i < context.argc(); i += 2) {
     int64_t n = 0;
     if (!context.IntArg(i, &n, "CMS: Cannot parse number")) return false;
@@ -93,7 +93,7 @@ bool ParseIncrements(Context& context, std::vector<uint64_t>* increments) {
   return true;
 }
 
-void Incrby(Context& context) {
+void Incrby(KeyContext& context) {
   if (context.argc() % 2 != 0) return context.ArityError();
   CountMin* sketch = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &sketch)) return;
@@ -113,7 +113,7 @@ void Incrby(Context& context) {
   if (changes > 0) SketchChanged(context, context.arg(1), changes, "cms.incrby");
 }
 
-void Query(Context& context) {
+void Query(KeyContext& context) {
   CountMin* sketch = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
@@ -122,7 +122,7 @@ void Query(Context& context) {
   }
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   CountMin* sketch = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &sketch)) return;
   protocol::Reply& reply = context.reply();
@@ -149,14 +149,14 @@ bool MergeKeys(Args args, std::vector<int>* indexes) {
 }
 
 // Where WEIGHTS stands among the arguments, or their number.
-size_t FindWeights(Context& context) {
+size_t FindWeights(KeyContext& context) {
   size_t at = 3;
   while (at < context.argc() && !context.ArgIs(at, "WEIGHTS")) ++at;
   return at;
 }
 
 // Reads the number of keys; replies the error when it does not fit the arguments.
-bool ParseMerge(Context& context, size_t* keys, bool* weighted) {
+bool ParseMerge(KeyContext& context, size_t* keys, bool* weighted) {
   int64_t count = 0;
   if (!context.IntArg(2, &count, "CMS: invalid numkeys")) return false;
   if (count <= 0) {
@@ -173,7 +173,7 @@ bool ParseMerge(Context& context, size_t* keys, bool* weighted) {
   return false;
 }
 
-void Merge(Context& context) {
+void Merge(KeyContext& context) {
   CountMin* target = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &target)) return;
   size_t keys = 0;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "commands/context.h"
+#include "commands/key_context.h"
 #include "commands/native/families.h"
 #include "commands/native/sketches.h"
 #include "commands/registry.h"
@@ -31,14 +31,14 @@ constexpr size_t kSamples = 5;
 
 // ---- fingerprints ----
 
-bool HashArg(Context& context, size_t i, uint64_t* fingerprint) {
+bool HashArg(KeyContext& context, size_t i, uint64_t* fingerprint) {
   if (types::ParseFingerprint(context.arg(i), fingerprint)) return true;
   context.Error(kBadHash);
   return false;
 }
 
 // The pairs of feature and weight from argument `first` to the end.
-bool FeatureArgs(Context& context, size_t first, uint64_t* fingerprint) {
+bool FeatureArgs(KeyContext& context, size_t first, uint64_t* fingerprint) {
   if ((context.argc() - first) % 2 != 0 || first == context.argc()) {
     context.Error(errors::kSyntax);
     return false;
@@ -57,7 +57,7 @@ bool FeatureArgs(Context& context, size_t first, uint64_t* fingerprint) {
 }
 
 // TEXT t or HASH hex at argument i; replies the error and returns false when it is neither.
-bool FingerprintArg(Context& context, size_t i, uint64_t* fingerprint) {
+bool FingerprintArg(KeyContext& context, size_t i, uint64_t* fingerprint) {
   if (i + 1 < context.argc() && context.ArgIs(i, "HASH")) {
     return HashArg(context, i + 1, fingerprint);
   }
@@ -71,7 +71,7 @@ bool FingerprintArg(Context& context, size_t i, uint64_t* fingerprint) {
 
 // ---- changes ----
 
-void Add(Context& context) {
+void Add(KeyContext& context) {
   const std::string_view key = context.arg(1);
   const std::string_view id = context.arg(2);
   uint64_t fingerprint = 0;
@@ -99,7 +99,7 @@ void Add(Context& context) {
   context.reply().Bulk(text);
 }
 
-void Rem(Context& context) {
+void Rem(KeyContext& context) {
   const std::string_view key = context.arg(1);
   SimHash* documents = nullptr;
   if (!FindObject(context, key, Access::kWrite, &documents)) return;
@@ -125,7 +125,7 @@ struct QueryOptions {
   bool with_distances = false;
 };
 
-bool ParseQuery(Context& context, QueryOptions* options) {
+bool ParseQuery(KeyContext& context, QueryOptions* options) {
   for (size_t i = 4; i < context.argc(); ++i) {
     const bool has_number = i + 1 < context.argc();
     if (context.ArgIs(i, "WITHDISTANCES")) {
@@ -150,7 +150,7 @@ bool ParseQuery(Context& context, QueryOptions* options) {
   return true;
 }
 
-void Query(Context& context) {
+void Query(KeyContext& context) {
   uint64_t fingerprint = 0;
   QueryOptions options;
   if (!FingerprintArg(context, 2, &fingerprint) || !ParseQuery(context, &options)) return;
@@ -172,7 +172,7 @@ void Query(Context& context) {
   }
 }
 
-void Dist(Context& context) {
+void Dist(KeyContext& context) {
   SimHash* documents = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   std::optional<uint64_t> a;
@@ -184,7 +184,7 @@ void Dist(Context& context) {
   a&& b ? context.reply().Int(std::popcount(*a ^ *b)) : context.reply().Null();
 }
 
-void Get(Context& context) {
+void Get(KeyContext& context) {
   SimHash* documents = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   std::optional<uint64_t> fingerprint;
@@ -196,13 +196,13 @@ void Get(Context& context) {
   }
 }
 
-void Card(Context& context) {
+void Card(KeyContext& context) {
   SimHash* documents = nullptr;
   if (!FindObject(context, context.arg(1), Access::kRead, &documents)) return;
   context.reply().Int(documents == nullptr ? 0 : static_cast<int64_t>(documents->size()));
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   const std::string_view key = context.arg(1);
   SimHash* documents = nullptr;
   if (!NeedObject(context, key, Access::kRead, errors::kNoSuchKey, &documents)) return;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "commands/context.h"
+#include "commands/key_context.h"
 #include "commands/native/families.h"
 #include "commands/native/sketches.h"
 #include "commands/registry.h"
@@ -26,7 +26,7 @@ constexpr int64_t kMostIncrement = 100'000;
 
 // ---- making ----
 
-bool OptionArg(Context& context, size_t i, std::string_view error, uint64_t* out) {
+bool OptionArg(KeyContext& context, size_t i, std::string_view error, uint64_t* out) {
   int64_t value = 0;
   if (!context.IntArg(i, &value, error)) return false;
   if (value < 1 || value > static_cast<int64_t>(TopK::kMaxOption)) {
@@ -37,7 +37,7 @@ bool OptionArg(Context& context, size_t i, std::string_view error, uint64_t* out
   return true;
 }
 
-bool ParseReserve(Context& context, TopK::Options* options) {
+bool ParseReserve(KeyContext& context, TopK::Options* options) {
   if (!OptionArg(context, 2, "TopK: invalid k", &options->k)) return false;
   if (context.argc() == 3) return true;
   if (!OptionArg(context, 3, "TopK: invalid width", &options->width)) return false;
@@ -50,7 +50,7 @@ bool ParseReserve(Context& context, TopK::Options* options) {
   return true;
 }
 
-void Reserve(Context& context) {
+void Reserve(KeyContext& context) {
   if (context.argc() != 3 && context.argc() != 6) return context.ArityError();
   const std::string_view key = context.arg(1);
   if (context.Find(key, Access::kWrite)) return context.Error("TopK: key already exists");
@@ -64,11 +64,11 @@ void Reserve(Context& context) {
 
 // ---- counting ----
 
-void ReplyExpelled(Context& context, const std::optional<std::string>& expelled) {
+void ReplyExpelled(KeyContext& context, const std::optional<std::string>& expelled) {
   expelled ? context.reply().Bulk(*expelled) : context.reply().Null();
 }
 
-void Add(Context& context) {
+void Add(KeyContext& context) {
   TopK* top = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
   const auto items = static_cast<int64_t>(context.argc() - 2);
@@ -79,7 +79,7 @@ void Add(Context& context) {
 
 // An increment that is none stands as an error in the array, which ends there; what came before it
 // has been counted.
-void Incrby(Context& context) {
+void Incrby(KeyContext& context) {
   if (context.argc() % 2 != 0) return context.ArityError();
   TopK* top = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kWrite, kMissing, &top)) return;
@@ -106,14 +106,14 @@ void Incrby(Context& context) {
 
 // ---- reading ----
 
-void Query(Context& context) {
+void Query(KeyContext& context) {
   TopK* top = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
   for (size_t i = 2; i < context.argc(); ++i) context.reply().Bool(top->Listed(context.arg(i)));
 }
 
-void Count(Context& context) {
+void Count(KeyContext& context) {
   TopK* top = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   context.reply().Array(static_cast<int64_t>(context.argc() - 2));
@@ -122,7 +122,7 @@ void Count(Context& context) {
   }
 }
 
-void List(Context& context) {
+void List(KeyContext& context) {
   if (context.argc() > 3) return context.ArityError();
   const bool with_count = context.argc() == 3;
   if (with_count && !context.ArgIs(2, "WITHCOUNT")) {
@@ -138,7 +138,7 @@ void List(Context& context) {
   }
 }
 
-void Info(Context& context) {
+void Info(KeyContext& context) {
   TopK* top = nullptr;
   if (!NeedObject(context, context.arg(1), Access::kRead, kMissing, &top)) return;
   protocol::Reply& reply = context.reply();

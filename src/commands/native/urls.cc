@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "commands/context.h"
 #include "commands/iri.h"
+#include "commands/key_context.h"
 #include "commands/native/families.h"
 #include "commands/registry.h"
 #include "types/frontier/url.h"
@@ -23,7 +23,7 @@ struct Room {
 };
 
 // `url [NORM rule]`; replies the error and returns false when the URL is refused.
-bool ReadUrl(Context& context, Room* room, types::SplitUrl* split) {
+bool ReadUrl(KeyContext& context, Room* room, types::SplitUrl* split) {
   types::UrlNorm norm = types::UrlNorm::kRfc3986;
   if (context.argc() != 2 && (context.argc() != 4 || !context.ArgIs(2, "NORM"))) {
     context.Error(errors::kSyntax);
@@ -45,7 +45,7 @@ bool ReadUrl(Context& context, Room* room, types::SplitUrl* split) {
   return false;
 }
 
-void UrlNormalized(Context& context) {
+void UrlNormalized(KeyContext& context) {
   Room room;
   types::SplitUrl split;
   if (!ReadUrl(context, &room, &split)) return;
@@ -54,7 +54,7 @@ void UrlNormalized(Context& context) {
   context.reply().Bulk(url);
 }
 
-void UrlParse(Context& context) {
+void UrlParse(KeyContext& context) {
   Room room;
   types::SplitUrl split;
   if (!ReadUrl(context, &room, &split)) return;
@@ -80,13 +80,13 @@ void UrlParse(Context& context) {
   reply.Int(split.depth);
 }
 
-void UrlHost(Context& context) {
+void UrlHost(KeyContext& context) {
   Room room;
   types::SplitUrl split;
   if (ReadUrl(context, &room, &split)) context.reply().Bulk(split.host);
 }
 
-void UrlDepth(Context& context) {
+void UrlDepth(KeyContext& context) {
   Room room;
   types::SplitUrl split;
   if (ReadUrl(context, &room, &split)) context.reply().Int(split.depth);

@@ -219,10 +219,14 @@ void ReplyNames(Context& context, const std::function<bool(const Command&)>& wan
   Reply& reply = context.reply();
   const size_t mark = reply.Mark();
   int64_t count = 0;
-  for (const auto& command : context.command_table().by_id()) {
-    if (!wanted(*command)) continue;
-    reply.Bulk(command->full_name);
+  const auto look = [&](const Command& command) {
+    if (!wanted(command)) return;
+    reply.Bulk(command.full_name);
     ++count;
+  };
+  for (const Command* command : context.command_table().all()) {
+    look(*command);
+    for (const Command* sub : command->subcommands) look(*sub);
   }
   reply.ArrayAt(mark, count);
 }

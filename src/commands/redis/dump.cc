@@ -1,4 +1,6 @@
 // DUMP and RESTORE: a value as bytes that any Redis understands (docs/formats/dump.md).
+#include "commands/dump.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -16,19 +18,7 @@ namespace {
 void Dump(Context& context) {
   const Value value = context.Find(context.arg(1), Access::kRead);
   if (!value) return context.reply().Null();
-  std::string payload;
-  {
-    types::Writer out(&payload);
-    if (value.object != nullptr) {
-      out.Byte(value.object->rdb_type());
-      value.object->Save(out);
-    } else {
-      out.Byte(types::kRdbString);
-      value.is_int() ? out.StringOf(value.integer) : out.String(value.bytes);
-    }
-  }
-  types::SealDump(&payload);
-  context.reply().Bulk(payload);
+  context.reply().Bulk(DumpOf(value));
 }
 
 struct RestoreOptions {

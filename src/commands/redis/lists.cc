@@ -44,7 +44,7 @@ void PushAll(Context& context, ListEnd end, bool create) {
     list = fresh.get();
   }
   const Args values = context.args().subspan(2);
-  list->WillGrow(context.collection_limits().list_max_listpack_size, bytes, values.size());
+  list->WillGrow(context.collection_limits(), bytes, values.size());
   for (const std::string_view value : values) list->Push(end, value);
   context.reply().Int(static_cast<int64_t>(list->size()));
   if (fresh != nullptr) {

@@ -97,7 +97,7 @@ void Blmove(Context& ctx) {
 
 void Brpoplpush(Context& ctx) { MoveOrWait(ctx, ListEnd::kTail, ListEnd::kHead, 3, true); }
 
-constexpr uint32_t kWaits = kWrite | kNoscript | kBlocking;
+constexpr uint32_t kWaits = kWrite | kBlocking;
 constexpr KeySpec kSource = KeyAt(1, kKeyRw | kKeyAccess | kKeyDelete);
 constexpr KeySpec kDestination = KeyAt(2, kKeyRw | kKeyInsert);
 constexpr KeySpec kAllButLast = {

@@ -43,7 +43,7 @@ void Lset(Context& context) {
   int64_t index = 0;
   if (!context.IntArg(2, &index)) return;
   const std::string_view value = context.arg(3);
-  list->WillGrow(ListLimit(context), value.size(), 1);
+  list->WillGrow(context.collection_limits(), value.size(), 1);
   const auto size = static_cast<int64_t>(list->size());
   if (index < 0) index += size;
   if (index < 0 || index >= size || value.size() > List::kMaxElement) {
@@ -66,7 +66,7 @@ void Linsert(Context& context) {
   if (!FindObject(context, key, Access::kWrite, &list)) return;
   if (list == nullptr) return context.reply().Int(0);
   if (value.size() > List::kMaxElement) return context.Error(errors::kElementTooLarge);
-  list->WillGrow(ListLimit(context), value.size(), 1);
+  list->WillGrow(context.collection_limits(), value.size(), 1);
   const size_t pivot = list->Find(context.arg(3));
   if (pivot == list->size()) return context.reply().Int(-1);
   list->Insert(pivot + (after ? 1 : 0), value);

@@ -119,7 +119,7 @@ bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_e
              std::string_view to, ListEnd to_end) {
   List* target = nullptr;
   if (!FindObject(context, to, Access::kWrite, &target)) return false;
-  const int64_t limit = context.collection_limits().list_max_listpack_size;
+  const types::CollectionLimits& limits = context.collection_limits();
   types::PackedItem::Scratch scratch;
   const types::PackedItem item = list.Peek(from_end);
   // A copy: both lists may be the same, and setting a key may move things.
@@ -129,7 +129,7 @@ bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_e
     fresh = std::make_unique<List>();
     target = fresh.get();
   }
-  target->WillGrow(limit, element.size(), 1);
+  target->WillGrow(limits, element.size(), 1);
   // It is in both for a moment: without memory it stays where it was. In one list the end that it
   // leaves may be the one it comes to, with an element that is the same.
   target->Push(to_end, element);
@@ -146,7 +146,7 @@ bool MoveOne(Context& context, std::string_view from, List& list, ListEnd from_e
     context.Delete(from);
     context.Notify(kNotifyGeneric, "del", from);
   } else {
-    list.Shrunk(limit);
+    list.Shrunk(limits.list_max_listpack_size);
     context.Touched(from);
   }
   context.Changed();

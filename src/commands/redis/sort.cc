@@ -70,7 +70,15 @@ bool ParseSort(Context& context, bool may_store, SortOptions* options) {
       options->by_given = true;
       options->by = context.arg(++i);
       options->unsorted = options->by.find('*') == std::string_view::npos;
+      if (!options->unsorted && !context.MayReadEveryKey()) {
+        context.Error("ERR BY option of SORT denied due to insufficient ACL permissions.");
+        return false;
+      }
     } else if (context.ArgIs(i, "GET") && left >= 1) {
+      if (!context.MayReadEveryKey()) {
+        context.Error("ERR GET option of SORT denied due to insufficient ACL permissions.");
+        return false;
+      }
       options->gets.push_back(context.arg(++i));
     } else {
       context.Error(errors::kSyntax);
@@ -220,6 +228,7 @@ void LogStored(Context& context, std::string_view key, bool existed, const List&
 
 void StoreSorted(Context& context, const SortOptions& options, const Sortables& sorted) {
   auto list = std::make_unique<List>();
+  list->set_encoding(context.collection_limits());
   std::string found;
   for (const Sortable& one : sorted) {
     if (options.gets.empty()) list->Push(List::End::kTail, one.text);
@@ -253,8 +262,8 @@ void SortAny(Context& context, bool may_store) {
       ObjectAs<types::SortedSet>(value) == nullptr) {
     return context.Error(errors::kWrongType);
   }
-  // What is stored must not depend on the order of a set.
-  if (options.unsorted && set != nullptr && options.store) {
+  // What is stored, or a script does, must not depend on the order of a set.
+  if (options.unsorted && set != nullptr && (options.store || context.in_script())) {
     options.unsorted = false;
     options.by_given = false;
     options.alpha = true;

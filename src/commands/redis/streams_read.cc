@@ -1,6 +1,8 @@
 // XREAD and XREADGROUP. Who waits is run again when one of its streams changed; a `$` has by then
 // become the id that was the last when it began to wait. Deliveries to a group are logged as the
 // XCLAIMs that make them pending, and the XGROUP SETID that says how far the group has read.
+#include <fmt/format.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +72,11 @@ bool ParseRead(Context& context, ReadOptions* options) {
     const size_t more = context.argc() - i - 1;
     if (more >= 1 && context.ArgIs(i, "block")) {
       if (!TimeoutMillis(context, ++i, &options->deadline_ms)) return false;
+      if (context.in_script()) {
+        context.Error(fmt::format("ERR {} command is not allowed with BLOCK option from scripts",
+                                  context.arg(0)));
+        return false;
+      }
       options->blocks = true;
     } else if (more >= 1 && context.ArgIs(i, "count")) {
       if (!context.IntArg(++i, &options->count)) return false;

@@ -54,7 +54,7 @@ struct GeoRange {
   uint64_t from = 0;
   uint64_t to = 0;
 };
-// The cells that together cover the shape, in the order in which they are to be searched: up to
+// The cells that together cover the shape, in the order of the search: up to
 // nine, the middle one first.
 std::vector<GeoRange> GeoCover(const GeoShape& shape);
 

@@ -11,6 +11,7 @@ struct CollectionLimits {
   int64_t hash_max_listpack_entries = 512;
   uint64_t hash_max_listpack_value = 64;
   int64_t list_max_listpack_size = -2;
+  int64_t list_compress_depth = 0;
   int64_t set_max_intset_entries = 512;
   int64_t set_max_listpack_entries = 128;
   uint64_t set_max_listpack_value = 64;
@@ -19,6 +20,8 @@ struct CollectionLimits {
   uint64_t hll_sparse_max_bytes = 3000;
   uint64_t stream_node_max_bytes = 4096;
   int64_t stream_node_max_entries = 100;
+  // Blocks in which values repeat are dictionary-encoded (encoded_entries.h).
+  bool dictionary_encoding = true;
 };
 
 inline constexpr CollectionLimits kDefaultCollectionLimits;

@@ -41,7 +41,7 @@ const TypeInfo& Hash::Type() {
       .rdb_types = kRdbTypes,
       .rdb_type_count = std::size(kRdbTypes),
       .load = Load,
-      // A hash that gets its first time later is still read by everybody who knows its type.
+      // A hash that gets its first time later is still read by every server that knows its type.
       .rdb_version = [] { return FieldExpiries::Any() ? kRdbNewestVersion : kRdbVersion; },
       .part_effect = {.command = "HDEL", .event = "hexpired", .event_class = 'h'},
       .shared_stores = kSharedStores,

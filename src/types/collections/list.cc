@@ -14,8 +14,6 @@ namespace sava::types {
 namespace {
 
 constexpr size_t kSmallestBlock = 40;
-// Up to this many bytes neighbours are joined: some room is left for what comes next.
-constexpr size_t kJoined = 6144;
 
 // The sizes that list-max-listpack-size -1 to -5 stand for, and the one no block exceeds that is
 // limited by its count.
@@ -33,19 +31,6 @@ ListpackLimit LimitOf(int64_t setting) {
   return {kSizeLimits[level], SIZE_MAX};
 }
 
-std::string EntryOf(std::string_view text) {
-  const list_entry::New entry(text);
-  std::string bytes(entry.size(), '\0');
-  entry.Write(bytes.data());
-  return bytes;
-}
-
-// Whether the entry at p, in bytes that go up to `end`, is this one.
-bool EqualEntry(const char* p, const char* end, std::string_view entry) {
-  return *p == entry[0] && static_cast<size_t>(end - p) >= entry.size() &&
-         memcmp(p, entry.data(), entry.size()) == 0;
-}
-
 }  // namespace
 
 // ---- blocks ----
@@ -57,11 +42,14 @@ List::Block* List::NewBlock(size_t capacity) {
   if (block == nullptr) throw std::bad_alloc();
   block->capacity = static_cast<uint32_t>(capacity);
   block->refs = 1;
+  block->encoded = 0;
   return block;
 }
 
 void List::Release(Block* block) {
-  if (--block->refs == 0) std::free(block);
+  if (--block->refs != 0) return;
+  if (block->encoded != 0) EncodedTotal().Remove(block->capacity);
+  std::free(block);
 }
 
 void List::Resettle(Piece& piece, size_t capacity, size_t front) {
@@ -164,6 +152,7 @@ List::Place List::Locate(size_t index) const {
     for (; behind > piece->count; --piece, --i) behind -= piece->count;
     index = piece->count - behind;
   }
+  if (piece->encoded()) return {i, 0, static_cast<uint32_t>(index)};
   const char* p = nullptr;
   if (index <= piece->count / 2) {
     p = piece->first();
@@ -179,7 +168,10 @@ List::Place List::Locate(size_t index) const {
 
 void List::MakeRoom(End side, size_t need) {
   const bool head = side == End::kHead;
-  if (piece_count_ > 0 && piece_at(side).block->capacity <= kBlock) {
+  if (piece_count_ > 0 && piece_at(side).encoded() && piece_at(side).bytes() + need <= kJoined) {
+    Expand(piece_at(side));
+  }
+  if (piece_count_ > 0 && piece_at(side).block->capacity <= kBlock && !piece_at(side).encoded()) {
     Piece& piece = piece_at(side);
     const size_t bytes = piece.bytes();
     const size_t capacity = piece.block->capacity;
@@ -207,6 +199,7 @@ void List::MakeRoom(End side, size_t need) {
   fresh.block = NewBlock(capacity);
   fresh.begin = fresh.end = head ? fresh.block->capacity : 0;
   AddPiece(head ? 0 : piece_count_, fresh);
+  if (plain_ends_ != 0) EncodeInner(side);
 }
 
 void List::Push(End end, const list_entry::New& entry) {
@@ -229,6 +222,7 @@ void List::Push(End end, const list_entry::New& entry) {
 
 PackedItem List::Peek(End end) const {
   const Piece& piece = piece_at(end);
+  if (piece.encoded()) return piece.item(end == End::kHead ? 0 : piece.count - 1);
   PackedItem item;
   list_entry::Read(end == End::kHead ? piece.first() : list_entry::Previous(piece.last()), &item);
   return item;
@@ -238,7 +232,11 @@ PackedItem List::Peek(End end) const {
 void List::DropFrom(Piece& piece, End end, size_t n) {
   const char* const data = piece.block->data();
   const size_t before = piece.bytes();
-  if (end == End::kHead) {
+  if (piece.encoded()) {
+    const size_t first = end == End::kHead ? piece.skipped : piece.skipped + piece.count - n;
+    piece.end -= static_cast<uint32_t>(piece.entries().Size(first, n));
+    if (end == End::kHead) piece.skipped += static_cast<uint32_t>(n);
+  } else if (end == End::kHead) {
     const char* p = piece.first();
     for (size_t i = 0; i < n; ++i) p = list_entry::Next(p);
     piece.begin = static_cast<uint32_t>(p - data);
@@ -271,12 +269,15 @@ void List::Drop(End end, size_t n) {
 
 // ---- by position ----
 
-PackedItem List::At(size_t index) const {
-  const Place place = Locate(index);
+PackedItem List::ItemAt(const Place& place) const {
+  const Piece& piece = pieces()[place.piece];
+  if (piece.encoded()) return piece.item(place.number);
   PackedItem item;
-  list_entry::Read(pieces()[place.piece].block->data() + place.at, &item);
+  list_entry::Read(piece.block->data() + place.at, &item);
   return item;
 }
+
+PackedItem List::At(size_t index) const { return ItemAt(Locate(index)); }
 
 void List::Split(const Place& place) {
   Piece rest = pieces()[place.piece];
@@ -301,7 +302,7 @@ void List::InsertAt(Place place, const list_entry::New& entry) {
     if (place.number > 0 && place.number < piece->count) Split(place);
     size_t at = place.number > 0 ? place.piece + 1 : place.piece;
     const auto fits = [this, size](size_t i) {
-      return i < piece_count_ && pieces()[i].bytes() + size <= kBlock;
+      return i < piece_count_ && !pieces()[i].encoded() && pieces()[i].bytes() + size <= kBlock;
     };
     if (at > 0 && fits(at - 1)) {
       --at;
@@ -379,7 +380,7 @@ bool List::Join(Piece& left, const Piece& right) {
 
 bool List::Merge(size_t index) {
   if (index + 1 >= piece_count_) return false;
-  if (pieces()[index].bytes() + pieces()[index + 1].bytes() > kJoined) return false;
+  if (!Joinable(pieces()[index], pieces()[index + 1])) return false;
   if (!Join(pieces()[index], pieces()[index + 1])) return false;
   RemovePieces(index + 1, 1);
   return true;
@@ -400,11 +401,11 @@ void List::Tidy(size_t index) {
 void List::Insert(size_t index, std::string_view text) {
   if (index == 0) return Push(End::kHead, text);
   if (index == count_) return Push(End::kTail, text);
-  InsertAt(Locate(index), list_entry::New(text));
+  InsertAt(LocatePlain(index), list_entry::New(text));
 }
 
 void List::Set(size_t index, std::string_view text) {
-  const Place place = Locate(index);
+  const Place place = LocatePlain(index);
   const list_entry::New entry(text);
   Piece& piece = pieces()[place.piece];
   const char* const at = piece.block->data() + place.at;
@@ -461,92 +462,12 @@ void List::Trim(size_t start, size_t count) {
   Drop(End::kHead, start);
 }
 
-// ---- by value ----
-
-size_t List::Find(std::string_view text) const {
-  const std::string entry = EntryOf(text);
-  size_t index = 0;
-  for (size_t i = 0; i < piece_count_; ++i) {
-    const char* const end = pieces()[i].last();
-    for (const char* p = pieces()[i].first(); p != end; p = list_entry::Next(p), ++index) {
-      if (EqualEntry(p, end, entry)) return index;
-    }
-  }
-  return count_;
-}
-
-// Removes up to `most` entries of a piece that equal `entry`, from its head on but for the first
-// `skip`; how many.
-size_t List::RemoveIn(Piece& piece, std::string_view entry, size_t skip, size_t most) {
-  size_t removed = 0;
-  const char* p = piece.first();
-  char* to = nullptr;  // where the next entry to keep goes, once something was removed
-  while (p != piece.last()) {
-    const bool equal = removed < most && EqualEntry(p, piece.last(), entry);
-    const auto size = equal ? entry.size() : static_cast<size_t>(list_entry::Next(p) - p);
-    if (equal && skip > 0) {
-      --skip;
-    } else if (equal) {
-      if (removed++ == 0) {
-        const auto offset = p - piece.first();
-        Own(piece);
-        to = piece.first() + offset;
-        p = to;
-      }
-    } else if (to != nullptr) {
-      memmove(to, p, size);
-      to += size;
-    }
-    p += size;
-  }
-  if (removed == 0) return 0;
-  piece.end = static_cast<uint32_t>(to - piece.block->data());
-  piece.count -= static_cast<uint32_t>(removed);
-  count_ -= removed;
-  bytes_ -= removed * entry.size();
-  return removed;
-}
-
-size_t List::Remove(std::string_view text, End from, size_t most) {
-  const std::string entry = EntryOf(text);
-  size_t removed = 0;
-  for (size_t n = piece_count_; n > 0 && removed < most; --n) {
-    Piece& piece = pieces()[from == End::kHead ? piece_count_ - n : n - 1];
-    const size_t here = most - removed;
-    size_t skip = 0;
-    if (from == End::kTail && here < piece.count) {
-      size_t equal = 0;
-      for (const char* p = piece.first(); p != piece.last(); p = list_entry::Next(p)) {
-        if (EqualEntry(p, piece.last(), entry)) ++equal;
-      }
-      if (equal > here) skip = equal - here;
-    }
-    removed += RemoveIn(piece, entry, skip, here);
-  }
-  if (removed > 0) Compact();
-  return removed;
-}
-
-// Removes empty pieces and joins small neighbours.
-void List::Compact() {
-  size_t kept = 0;
-  for (size_t i = 0; i < piece_count_; ++i) {
-    const Piece piece = pieces()[i];
-    if (piece.count == 0) {
-      Release(piece.block);
-    } else if (kept == 0 || pieces()[kept - 1].bytes() + piece.bytes() > kJoined ||
-               !Join(pieces()[kept - 1], piece)) {
-      pieces()[kept++] = piece;
-    }
-  }
-  if (kept < piece_count_) RemovePieces(kept, piece_count_ - kept);
-}
-
 // ---- as a value ----
 
-void List::WillGrow(int64_t list_max_listpack_size, size_t bytes, size_t count) {
+void List::WillGrow(const CollectionLimits& limits, size_t bytes, size_t count) {
+  set_encoding(limits);
   if (quicklist_) return;
-  const ListpackLimit limit = LimitOf(list_max_listpack_size);
+  const ListpackLimit limit = LimitOf(limits.list_max_listpack_size);
   const size_t grown = listpack_bytes() + bytes;
   quicklist_ = limit.bytes != SIZE_MAX ? grown > limit.bytes
                                        : grown > kSafeSize || count_ + count > limit.count;
@@ -578,16 +499,22 @@ size_t List::MemoryUsage(size_t /*samples*/) const {
 std::unique_ptr<Object> List::Copy() const {
   auto copy = std::make_unique<List>();
   for (size_t i = 0; i < piece_count_; ++i) {
-    Piece piece = pieces()[i];
-    piece.block = NewBlock(piece.bytes());
-    memcpy(piece.block->data(), pieces()[i].first(), piece.bytes());
-    piece.end = static_cast<uint32_t>(piece.bytes());
-    piece.begin = 0;
+    const Piece& from = pieces()[i];
+    Piece piece = from;
+    if (from.encoded()) {
+      piece.block = NewEncoded({from.block->data(), from.block->capacity});
+    } else {
+      piece.block = NewBlock(piece.bytes());
+      memcpy(piece.block->data(), from.first(), piece.bytes());
+      piece.end = static_cast<uint32_t>(piece.bytes());
+      piece.begin = 0;
+    }
     copy->AddPiece(i, piece);
   }
   copy->count_ = count_;
   copy->bytes_ = bytes_;
   copy->quicklist_ = quicklist_;
+  copy->plain_ends_ = plain_ends_;
   return copy;
 }
 
@@ -600,30 +527,6 @@ void List::Digest(const std::function<void(std::string_view)>& add) const {
 
 void List::DigestAsRedis(DigestSink& out) const {
   Digest([&out](std::string_view element) { out.Ordered(element); });
-}
-
-std::string List::Check() const {
-  size_t count = 0;
-  size_t bytes = 0;
-  for (size_t i = 0; i < piece_count_; ++i) {
-    const Piece& piece = pieces()[i];
-    if (piece.count == 0) return "a piece is empty";
-    if (piece.begin > piece.end || piece.end > piece.block->capacity) return "a piece overflows";
-    if (piece.block->refs == 0) return "a block is not held";
-    size_t here = 0;
-    for (const char* p = piece.first(); p != piece.last(); ++here) {
-      const char* const next = list_entry::Next(p);
-      if (next > piece.last() || list_entry::Previous(next) != p) return "an entry is damaged";
-      p = next;
-    }
-    if (here != piece.count) return "a piece's count is wrong";
-    if (piece.bytes() > kBlock && here != 1) return "a large element is not alone";
-    count += here;
-    bytes += piece.bytes();
-  }
-  if (first_ + piece_count_ > directory_size_) return "the directory overflows";
-  if (count != count_) return "the count is wrong";
-  return bytes == bytes_ ? "" : "the size is wrong";
 }
 
 }  // namespace sava::types

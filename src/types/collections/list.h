@@ -5,6 +5,10 @@
 // which part of which block is in use and how many elements that is, so that a position is found
 // by adding up counts from the nearer end.
 //
+// Inner blocks in which values repeat are dictionary-encoded (encoded_entries.h): a block is looked
+// at once, when pushes at an end have put another between it and that end. Reading and taking
+// elements away at the ends leave it as it is; a change of anything else in it expands it for good.
+//
 // A cut (a save while the list changes) shares the blocks as they are: a block that is shared is
 // copied before its bytes change; taking elements away at an end needs no copy.
 //
@@ -22,6 +26,8 @@
 #include <string_view>
 #include <vector>
 
+#include "types/collections/collection_limits.h"
+#include "types/collections/encoded_entries.h"
 #include "types/collections/list_entry.h"
 #include "types/collections/packed_forms.h"
 #include "types/value/object.h"
@@ -79,15 +85,19 @@ class List final : public Object {
 
   // ---- what Redis would keep it as ----
   // `count` elements of `bytes` bytes together are about to come.
-  void WillGrow(int64_t list_max_listpack_size, size_t bytes, size_t count);
+  void WillGrow(const CollectionLimits& limits, size_t bytes, size_t count);
   void Shrunk(int64_t list_max_listpack_size);
   // It was put together as a whole: whatever it fits.
   void Settle(int64_t list_max_listpack_size) { FitLoaded(list_max_listpack_size, piece_count_); }
+  // Which blocks may be encoded that pushes make inner ones from now on; none before it is called.
+  // WillGrow does.
+  void set_encoding(const CollectionLimits& limits);
 
   static const TypeInfo& Type();
   const TypeInfo& type() const override { return Type(); }
   std::string_view encoding() const override { return quicklist_ ? "quicklist" : "listpack"; }
   size_t size() const override { return count_; }
+  size_t encoded_blocks() const override;
   size_t MemoryUsage(size_t samples) const override;
   std::unique_ptr<Object> Copy() const override;
   uint8_t rdb_type() const override;
@@ -111,25 +121,40 @@ class List final : public Object {
   // Memory of a block; `capacity` bytes follow it.
   struct Block {
     uint32_t capacity;
-    uint32_t refs;  // the list's own, and the cut's
+    uint32_t refs : 31;    // the list's own, and the cut's
+    uint32_t encoded : 1;  // it holds EncodedEntries
     char* data() { return reinterpret_cast<char*>(this + 1); }
   };
   static constexpr size_t kBlock = 8192 - sizeof(Block);
+  // Up to this many bytes neighbours are joined: some room is left for what comes next.
+  static constexpr size_t kJoined = 6144;
 
-  // The part of a block that is in use, and its elements.
+  // The part of a block that is in use, and its elements. Of an encoded block `end` says how many
+  // bytes they would take, and first() and last() are not to be asked for.
   struct Piece {
     Block* block = nullptr;
     uint32_t begin = 0;
     uint32_t end = 0;
     uint32_t count = 0;
+    uint32_t skipped = 0;  // elements of an encoded block before those in use
 
+    bool encoded() const { return block->encoded != 0; }
+    EncodedEntries entries() const {
+      return EncodedEntries(std::string_view(block->data(), block->capacity));
+    }
+    // Element `number` of an encoded one.
+    PackedItem item(size_t number) const {
+      PackedItem item;
+      list_entry::Read(entries()[skipped + number].data(), &item);
+      return item;
+    }
     size_t bytes() const { return end - begin; }
     char* first() const { return block->data() + begin; }
     char* last() const { return block->data() + end; }
     bool shared() const { return block->refs > 1; }
     // Bytes free at a side; none beside a large element, which stays alone.
     size_t room(End side) const {
-      if (block->capacity > kBlock) return 0;
+      if (block->capacity > kBlock || encoded()) return 0;
       return side == End::kHead ? begin : block->capacity - end;
     }
   };
@@ -137,7 +162,7 @@ class List final : public Object {
   // Where an element is, or the end of a piece.
   struct Place {
     size_t piece;
-    uint32_t at;      // byte in the block
+    uint32_t at;      // byte in the block; 0 in an encoded one
     uint32_t number;  // of the element in the piece
   };
 
@@ -153,7 +178,9 @@ class List final : public Object {
   };
 
   static Block* NewBlock(size_t capacity);
+  static Block* NewEncoded(std::string_view bytes);
   static void Release(Block* block);
+  static EncodedTotals& EncodedTotal();
 
   Piece* pieces() const { return directory_ + first_; }
   Piece& piece_at(End end) const { return pieces()[end == End::kHead ? 0 : piece_count_ - 1]; }
@@ -168,6 +195,18 @@ class List final : public Object {
   void RemovePieces(size_t index, size_t n);
   void GrowDirectory(size_t index);
   Place Locate(size_t index) const;
+  // The same; an encoded piece is expanded first.
+  Place LocatePlain(size_t index);
+  PackedItem ItemAt(const Place& place) const;
+  // Encodes the piece that another one at that end has made an inner one, if that pays.
+  void EncodeInner(End end);
+  static void Expand(Piece& piece);
+  // Expands the encoded pieces in which the first `most` elements from that end stand that equal
+  // the entry.
+  void ExpandWith(std::string_view entry, End from, size_t most);
+  // The first element of an encoded piece that equals the entry; its count when none does.
+  static size_t FindIn(const Piece& piece, std::string_view entry);
+  static size_t CountIn(const Piece& piece, std::string_view entry);
   void InsertAt(Place place, const list_entry::New& entry);
   void ReplaceAt(const Place& place, size_t old_size, const list_entry::New& entry);
   // Takes an element out of its piece, which may be empty afterwards.
@@ -175,6 +214,7 @@ class List final : public Object {
   // Splits a piece before an element; the rest is the piece after it.
   void Split(const Place& place);
   void DropFrom(Piece& piece, End end, size_t n);
+  static bool Joinable(const Piece& left, const Piece& right);
   // Joins a piece with the next if both are small enough.
   bool Merge(size_t index);
   static bool Join(Piece& left, const Piece& right);
@@ -182,6 +222,8 @@ class List final : public Object {
   void Compact();
   size_t RemoveIn(Piece& piece, std::string_view entry, size_t skip, size_t most);
 
+  static std::string CheckPiece(const Piece& piece);
+  static void AppendEntries(const Piece& piece, std::string* out);
   static void SavePiece(const Piece& piece, Writer& out);
   // Writes a node that holds the elements of `n` pieces: so many bytes and elements.
   static void AppendListpack(const Piece* pieces, size_t n, size_t bytes, size_t count,
@@ -196,7 +238,8 @@ class List final : public Object {
   uint32_t piece_count_ = 0;
   uint32_t directory_size_ = 1;
   bool quicklist_ = false;
-  Piece only_;  // the directory while one piece is enough
+  uint16_t plain_ends_ = 0;  // pieces at each end that are not encoded; 0: none is
+  Piece only_;               // the directory while one piece is enough
   uint64_t count_ = 0;
   uint64_t bytes_ = 0;  // of all entries
   std::unique_ptr<Cut> cut_;
@@ -213,6 +256,12 @@ void List::ForWhile(size_t start, size_t count, Visit&& visit) const {
   for (;;) {
     if (here > count) here = count;
     count -= here;
+    if (piece->encoded()) [[unlikely]] {
+      for (size_t number = piece == &pieces()[place.piece] ? place.number : 0; here != 0; --here) {
+        item = piece->item(number++);
+        if (!visit(static_cast<const PackedItem&>(item))) return;
+      }
+    }
     for (; here != 0; --here) {
       p = list_entry::Read(p, &item);
       if (!visit(static_cast<const PackedItem&>(item))) return;
@@ -230,11 +279,18 @@ void List::ForWhileBack(size_t start, size_t count, Visit&& visit) const {
   const Place place = Locate(start);
   const Piece* piece = &pieces()[place.piece];
   PackedItem item;
-  const char* end = list_entry::Read(piece->block->data() + place.at, &item);
+  const char* end = piece->encoded() ? nullptr : list_entry::Next(piece->block->data() + place.at);
   size_t here = size_t{place.number} + 1;
   for (;;) {
+    size_t number = here;
     if (here > count) here = count;
     count -= here;
+    if (piece->encoded()) [[unlikely]] {
+      for (; here != 0; --here) {
+        item = piece->item(--number);
+        if (!visit(static_cast<const PackedItem&>(item))) return;
+      }
+    }
     for (; here != 0; --here) {
       end = list_entry::Previous(end);
       list_entry::Read(end, &item);

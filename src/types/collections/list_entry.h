@@ -86,6 +86,12 @@ inline const char* Next(const char* p) {
   return Read(p, &ignored);
 }
 
+// Whether the entry at p, in bytes that go up to `end`, is this one.
+inline bool Equal(const char* p, const char* end, std::string_view entry) {
+  return *p == entry[0] && static_cast<size_t>(end - p) >= entry.size() &&
+         memcmp(p, entry.data(), entry.size()) == 0;
+}
+
 // Where the entry begins that ends before `end`.
 inline const char* Previous(const char* end) {
   size_t length = 0;

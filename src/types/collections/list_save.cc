@@ -27,10 +27,14 @@ constexpr size_t kMostCompressed = size_t{1} << 20;
 }  // namespace
 
 const TypeInfo& List::Type() {
+  static constexpr SharedStore kEncodedBlocks[] = {
+      {"list-encoded-blocks", [] { return EncodedTotal().blocks.load(std::memory_order_relaxed); },
+       [] { return EncodedTotal().bytes.load(std::memory_order_relaxed); }}};
   static const TypeInfo kInfo{.name = "list",
                               .rdb_types = kRdbTypes,
                               .rdb_type_count = std::size(kRdbTypes),
                               .load = &List::Load,
+                              .shared_stores = kEncodedBlocks,
                               .digest_number = 1};
   return kInfo;
 }
@@ -46,7 +50,7 @@ void List::AppendListpack(const Piece* pieces, size_t n, size_t bytes, size_t co
   const auto stated = static_cast<uint16_t>(count < UINT16_MAX ? count : UINT16_MAX);
   listpack.append(reinterpret_cast<const char*>(&total), sizeof total);
   listpack.append(reinterpret_cast<const char*>(&stated), sizeof stated);
-  for (size_t i = 0; i < n; ++i) listpack.append(pieces[i].first(), pieces[i].bytes());
+  for (size_t i = 0; i < n; ++i) AppendEntries(pieces[i], &listpack);
   listpack.push_back(static_cast<char>(0xFF));
   out.Length(kPackedNode);
   out.String(listpack);
@@ -137,6 +141,7 @@ bool List::LoadNode(uint8_t rdb_type, Reader& in) {
 
 std::unique_ptr<Object> List::Load(uint8_t rdb_type, Reader& in) {
   auto list = std::make_unique<List>();
+  list->set_encoding(in.limits());
   const uint64_t parts = rdb_type == kRdbZiplist ? 1 : in.Count();
   uint64_t nodes = 0;  // that had elements
   for (uint64_t i = 0; i < parts; ++i) {

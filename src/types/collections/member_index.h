@@ -1,5 +1,5 @@
 // MemberIndex: finds the leaf that a member of a large sorted set is in. It keeps no members: a
-// slot holds 32 bits of the member's hash and the leaf's id, and whoever looks compares in the
+// slot holds 32 bits of the member's hash and the leaf's id, and a lookup compares in the
 // leaf.
 //
 // Extendible hashing: the top bits of a hash choose a segment in the directory. A segment is an
@@ -92,7 +92,7 @@ class MemberIndex {
 
   static constexpr uint32_t kFirstSlots = 64;
   static constexpr uint32_t kMostSlots = 1024;
-  // A segment of so many equal bits does not split any more; it grows instead.
+  // A segment of that many equal bits does not split any more; it grows instead.
   static constexpr uint32_t kMostDepth = 24;
 
   static uint32_t LeafOf(uint64_t slot) { return static_cast<uint32_t>(slot) - 1; }

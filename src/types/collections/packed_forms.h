@@ -1,6 +1,6 @@
 // The packed forms in which Redis writes small collections into RDB files and DUMP payloads:
 // listpacks (since 5.0 for streams, 7.0 for all), ziplists, intsets and zipmaps (before). Read here
-// from bytes that nobody vouches for, and, the two that Redis 7.0 writes, written.
+// from bytes that nothing vouches for, and, the two that Redis 7.0 writes, written.
 //
 // A reader checks what Redis checks under `sanitize-dump-payload yes`: sizes, element counts, every
 // length, back lengths, the end mark. Whether elements make sense together (pairs, duplicates) is
@@ -38,7 +38,7 @@ struct PackedItem {
   static std::string_view Digits(int64_t value, Scratch& scratch);
 };
 
-// Steps through a listpack: for those who cannot use a visitor.
+// Steps through a listpack: for callers that cannot use a visitor.
 class ListpackCursor {
  public:
   explicit ListpackCursor(std::string_view bytes);

@@ -1,7 +1,7 @@
 // PendingList: items ordered by their StreamId in blocks of at most kBlock, for the entries of a
 // stream that a group, or one of its consumers, has not acknowledged yet.
 //
-// Blocks are shared with whoever took Blocks(): one of them is copied before it changes, so what
+// Blocks are shared with the caller of Blocks(): one of them is copied before it changes, so what
 // was taken stays as it was. That is how a snapshot saves a long list while it changes.
 //
 // Complexity: O(log n) to find; to insert or erase O(kBlock + n / kBlock), at the end O(1).

@@ -68,7 +68,7 @@ class RecordTable {
   // As Object::Prefetch: the page's arrays, then the record or the place of a new one.
   void Prefetch(std::string_view key, int step) const;
 
-  // The calls with a hash are for callers who have computed it.
+  // The calls with a hash are for callers that have computed it.
   bool Contains(std::string_view key) const { return Find(key, nullptr); }
   bool Find(std::string_view key, std::string_view* payload) const {
     return Find(key, HashOf(key), payload);
@@ -186,7 +186,7 @@ class RecordTable {
   void FreeOutside(char* block);
 
   Page* NewPage(size_t capacity, size_t slots, unsigned depth);
-  // May move any other page: pointers to them are to be taken anew from pages_.
+  // May move any other page: take pointers to them anew from pages_.
   void FreePage(Page* page);
   void FreeUnused(Page* page);
   void TakeId(Page* page);

@@ -42,7 +42,7 @@ uint16_t SharedTexts::Find(std::string_view text, uint64_t hash) const {
   }
 }
 
-// Whether a text that was put is to be counted: when it has no number, and such are not all that
+// Whether a text that was put counts: when it has no number, and such are not all that
 // this thread has met for long.
 bool SharedTexts::Counts(bool known) const {
   thread_local std::array<uint32_t, kShortestValue + 1> strange{};  // in a row, by shortest_

@@ -55,8 +55,8 @@ class SharedTexts {
   static constexpr size_t kSlots = 2 * kMost;
   static constexpr size_t kCounters = 4096;
   static constexpr uint8_t kStep = 16;  // of a counter: kCounters such steps, and all are halved
-  static constexpr uint32_t kStrange = 1024;  // so many without a number in a row, and
-  static constexpr uint32_t kSample = 8;      // of those that follow, one in so many counts
+  static constexpr uint32_t kStrange = 1024;  // this many without a number in a row, and
+  static constexpr uint32_t kSample = 8;      // of those that follow, one in this many counts
 
   struct Kept {
     uint8_t size;

@@ -27,7 +27,7 @@ struct SmallBlock {
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   std::string_view bytes() const { return {data(), used}; }
 
-  // The size of the block that holds so many bytes.
+  // The size of the block that holds that many bytes.
   static size_t BlockFor(size_t used) {
     const size_t bytes = sizeof(SmallBlock) + used;
     if (bytes <= 16) return 16;

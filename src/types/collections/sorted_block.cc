@@ -443,7 +443,7 @@ size_t SortedBlock::FirstMember(std::string_view wanted, bool equal) const {
 
 // ---- changes ----
 
-// A block that is to be replaced by another: without memory it is kept, and the other is freed.
+// Replaces a block by another: without memory it is kept, and the other is freed.
 class SortedBlock::Change {
  public:
   explicit Change(SortedBlock* block) : before_(block), now_(block) {}
@@ -463,7 +463,7 @@ class SortedBlock::Change {
     if (now_ != before_) Free(before_);
     return before_ = now_;
   }
-  // The same, with room for so many bytes.
+  // The same, with room for that many bytes.
   SortedBlock* Done(size_t from, size_t to) {
     SortedBlock* const larger = Resize(now_, from, to);
     if (now_ == before_) before_ = larger;

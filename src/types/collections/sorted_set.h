@@ -29,7 +29,7 @@ namespace sava::types {
 class SortedSet final : public Object {
  public:
   struct AddOptions {
-    bool increment = false;      // the score is to be added to what the member has
+    bool increment = false;      // the score is added to what the member has
     bool only_new = false;       // NX
     bool only_existing = false;  // XX
     bool only_greater = false;   // GT

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/if_memory.h"
 #include "types/collections/stream_cut.h"
 #include "types/value/digest_sink.h"
 
@@ -14,6 +15,11 @@ namespace sava::types {
 namespace {
 
 using IdBytes = std::array<uint8_t, 16>;
+
+// False, and nothing has changed, when there is no memory: what is trimmed then ends there.
+bool Expand(StreamBlock& block) {
+  return !block.encoded() || base::IfMemory([&block] { block.Expand(0); });
+}
 
 IdBytes BytesOf(const StreamId& id) {
   IdBytes bytes;
@@ -62,7 +68,7 @@ Stream::AddResult Stream::Add(const StreamId& id, std::span<const std::string_vi
   StreamBlock* block = blocks_.empty() ? nullptr : std::prev(blocks_.end())->second.get();
   if (block != nullptr &&
       !block->HasRoom(size, limits.stream_node_max_bytes, limits.stream_node_max_entries)) {
-    block->Close();
+    block->Close(limits.dictionary_encoding);
     block = nullptr;
   }
   if (block == nullptr) {
@@ -132,10 +138,10 @@ bool Stream::Delete(const StreamId& id) {
     if (!entry.deleted && entry.id == id) {
       BeforeChange(block);
       if (block.count() == 1) {
-        bytes_ -= std::min<uint64_t>(bytes_, block.end());
+        bytes_ -= std::min<uint64_t>(bytes_, block.bytes());
         blocks_.erase(found);
       } else {
-        block.Delete(at);
+        block.Delete(block.encoded() ? block.Expand(at) : at);
       }
       if (id == first_id_) {
         Removed(1);
@@ -161,10 +167,11 @@ uint64_t Stream::TrimToLength(uint64_t length, bool approximate, uint64_t limit)
     BeforeChange(block);
     if (whole) {
       gone += block.count();
-      bytes_ -= std::min<uint64_t>(bytes_, block.end());
+      bytes_ -= std::min<uint64_t>(bytes_, block.bytes());
       blocks_.erase(first);
       continue;
     }
+    if (!Expand(block)) break;
     StreamEntry entry;
     for (size_t at = block.begin(); length_ - gone > length;) {
       const size_t next = block.Read(at, &entry);
@@ -188,17 +195,18 @@ uint64_t Stream::TrimBefore(const StreamId& id, bool approximate, uint64_t limit
     if (block.LastId() < id) {
       BeforeChange(block);
       gone += block.count();
-      bytes_ -= std::min<uint64_t>(bytes_, block.end());
+      bytes_ -= std::min<uint64_t>(bytes_, block.bytes());
       blocks_.erase(first);
       continue;
     }
-    if (approximate) break;
+    if (approximate || block.id() >= id) break;
+    BeforeChange(block);
+    if (!Expand(block)) break;
     StreamEntry entry;
     for (size_t at = block.begin(); at < block.end();) {
       const size_t next = block.Read(at, &entry);
       if (entry.id >= id) break;
       if (!entry.deleted) {
-        BeforeChange(block);
         block.Delete(at);
         ++gone;
       }
@@ -278,6 +286,12 @@ void Stream::Advance(StreamGroup& group, const StreamId& id) const {
 }
 
 // ---- as an object ----
+
+size_t Stream::encoded_blocks() const {
+  size_t encoded = 0;
+  for (const auto& [id, block] : blocks_) encoded += block->encoded() ? 1 : 0;
+  return encoded;
+}
 
 size_t Stream::MemoryUsage(size_t samples) const {
   size_t bytes = sizeof(*this);

@@ -100,6 +100,7 @@ class Stream final : public Object {
   const TypeInfo& type() const override { return Type(); }
   std::string_view encoding() const override { return "stream"; }
   size_t size() const override { return length_; }
+  size_t encoded_blocks() const override;
   size_t MemoryUsage(size_t samples) const override;
   std::unique_ptr<Object> Copy() const override;
   uint8_t rdb_type() const override;

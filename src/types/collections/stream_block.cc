@@ -190,17 +190,70 @@ void StreamBlock::AppendEntry(const StreamId& id, std::span<const std::string_vi
 }
 
 size_t StreamBlock::PackedSize() const {
-  return 7 + bytes_.size() + ListpackSizeOfInt(count_) + ListpackSizeOfInt(deleted_) +
+  return 7 + bytes() + ListpackSizeOfInt(count_) + ListpackSizeOfInt(deleted_) +
          ListpackSizeOfInt(fields_) + ListpackSizeOfInt(0);
 }
 
 bool StreamBlock::HasRoom(size_t size, uint64_t max_bytes, int64_t max_entries) const {
+  if (encoded()) return false;
   const size_t most = max_bytes == 0 ? kMostBytes : std::min<size_t>(max_bytes, kMostBytes);
   if (PackedSize() + size >= most) return false;
   return max_entries <= 0 || int64_t{count_} + int64_t{deleted_} < max_entries;
 }
 
+EncodedTotals& StreamBlock::EncodedTotal() {
+  static EncodedTotals totals;
+  return totals;
+}
+
+void StreamBlock::Close(bool encode) {
+  static thread_local std::string encoded;
+  // Without memory it stays as it is.
+  const bool done = encode && base::IfMemory([&] {
+                      if (!EncodeEntries(bytes_, fields_ + elements_, &encoded)) return;
+                      std::string exact(encoded);
+                      share_.Set(exact.size());
+                      plain_bytes_ = static_cast<uint32_t>(bytes_.size());
+                      bytes_ = std::move(exact);
+                    });
+  if (!done || !this->encoded()) bytes_.shrink_to_fit();
+}
+
+size_t StreamBlock::Expand(size_t at) {
+  const EncodedEntries elements(bytes_);
+  const size_t position = elements.Size(0, at);
+  std::string plain(plain_bytes_, '\0');
+  elements.Expand(0, elements.count(), plain.data());
+  bytes_ = std::move(plain);
+  plain_bytes_ = 0;
+  share_.Set(0);
+  return position;
+}
+
+size_t StreamBlock::ReadEncoded(size_t at, StreamEntry* entry) const {
+  const EncodedEntries elements(bytes_);
+  const auto number = [&elements, &at] {
+    int64_t value = 0;
+    ReadInt(elements[at++].data(), &value);
+    return value;
+  };
+  const int64_t flags = number();
+  const auto ms = static_cast<uint64_t>(number());
+  const auto seq = static_cast<uint64_t>(number());
+  entry->id = {id_.ms + ms, id_.seq + seq};
+  entry->deleted = (flags & kDeleted) != 0;
+  entry->same_fields_ = (flags & kSameFields) != 0;
+  entry->fields = entry->same_fields_ ? fields_ : static_cast<size_t>(number());
+  entry->encoded_ = bytes_;
+  entry->values_at_ = at;
+  return at + entry->fields * (entry->same_fields_ ? 1 : 2) + 1;
+}
+
 size_t StreamBlock::Read(size_t at, StreamEntry* entry) const {
+  if (encoded()) [[unlikely]] {
+    return ReadEncoded(at, entry);
+  }
+  entry->encoded_ = {};
   const char* p = bytes_.data() + at;
   int64_t flags = 0;
   int64_t ms = 0;
@@ -222,6 +275,11 @@ size_t StreamBlock::Read(size_t at, StreamEntry* entry) const {
 }
 
 size_t StreamBlock::Before(size_t at) const {
+  if (encoded()) {
+    int64_t before = 0;
+    ReadInt(EncodedEntries(bytes_)[at - 1].data(), &before);
+    return at - 1 - static_cast<size_t>(before);
+  }
   const char* p = ElementBefore(bytes_.data() + at);
   int64_t elements = 0;
   ReadInt(p, &elements);
@@ -243,6 +301,11 @@ void StreamBlock::Delete(size_t at) {
 }
 
 std::string StreamBlock::Pack() const {
+  if (encoded()) {
+    StreamBlock plain(*this);
+    plain.Expand(0);
+    return plain.Pack();
+  }
   StreamBlock head(id_);
   head.AppendInt(count_);
   head.AppendInt(deleted_);
@@ -261,7 +324,7 @@ std::string StreamBlock::Pack() const {
   return out;
 }
 
-// ---- reading what nobody vouches for ----
+// ---- reading bytes that nothing vouches for ----
 
 bool StreamBlock::UnpackEntry(ListpackCursor& in, const PackedItem& flags, StreamId* last) {
   const auto number = [&in](int64_t* value) {

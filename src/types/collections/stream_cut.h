@@ -22,7 +22,7 @@ struct StreamTailPiece {
 class StreamCut {
  public:
   Object::PieceSink sink;
-  // Blocks from `next` to `last` are to be saved, but for those of `early`.
+  // Blocks from `next` to `last` have yet to be saved, but for those of `early`.
   bool blocks_left = false;
   StreamId next;
   StreamId last;

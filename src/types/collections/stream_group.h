@@ -1,4 +1,4 @@
-// StreamGroup: consumers who share the reading of a stream, and the entries that were delivered to
+// StreamGroup: consumers that share the reading of a stream, and the entries that were delivered to
 // them and are not acknowledged yet. Every pending entry belongs to exactly one consumer.
 //
 // Thread safety: as the stream it belongs to.

@@ -141,10 +141,15 @@ class TailMaker {
 }  // namespace
 
 const TypeInfo& Stream::Type() {
+  static constexpr SharedStore kEncodedBlocks[] = {
+      {"stream-encoded-blocks",
+       [] { return StreamBlock::EncodedTotal().blocks.load(std::memory_order_relaxed); },
+       [] { return StreamBlock::EncodedTotal().bytes.load(std::memory_order_relaxed); }}};
   static const TypeInfo kInfo{.name = "stream",
                               .rdb_types = kStreamRdbTypes,
                               .rdb_type_count = std::size(kStreamRdbTypes),
                               .load = &Stream::Load,
+                              .shared_stores = kEncodedBlocks,
                               .digest_number = 6};
   return kInfo;
 }
@@ -274,7 +279,7 @@ bool Stream::LoadBlocks(Reader& in) {
     std::unique_ptr<StreamBlock> block = StreamBlock::Unpack(id, in.StringView(&scratch));
     if (block == nullptr) return in.Fail("the listpack of a stream");
     length_ += block->count();
-    bytes_ += block->end();
+    bytes_ += block->bytes();
     if (!blocks_.emplace(id, std::move(block)).second) return in.Fail("no block twice");
   }
   // Entries ascend over all blocks.
@@ -290,6 +295,9 @@ bool Stream::LoadBlocks(Reader& in) {
     }
   }
   last_id_ = blocks_.empty() ? last : std::max(last, blocks_.rbegin()->first);
+  for (const auto& [id, block] : blocks_) {
+    if (block != blocks_.rbegin()->second) block->Close(in.limits().dictionary_encoding);
+  }
   return in.ok();
 }
 

@@ -1,7 +1,7 @@
 // MemberDictionary: members that many counters share, each kept once and named by a number.
 //
 // A counter that names its members by id holds one reference for each. An id is reused only when
-// its last reference is gone, so whoever holds one may read the member without a lock. While the
+// its last reference is gone, so the holder of one may read the member without a lock. While the
 // dictionary is pinned (a snapshot refers to it), ids are not reused at all.
 //
 // Sharded by the member's hash; an id's low bits are its shard. Records live in chunks that double

@@ -1,4 +1,4 @@
-// Rate limits: four ways to count what somebody took, as pure functions over a small state.
+// Rate limits: four ways to count what a client took, as pure functions over a small state.
 //
 //   WINDOW   a number of tokens until the window ends, then all of them again:
 //            "<reset Unix ms> <tokens left>"
@@ -9,8 +9,8 @@
 //            oldest first, at most kSlidingEntries pairs
 //
 // The text is what a key holds (docs/types/limits.md). Time comes in as a parameter, there is no
-// lock and no allocation; whoever shares a state guards it. A state whose RateTtl has passed is as
-// good as a fresh one, so a key may expire then.
+// lock and no allocation; threads that share a state must guard it. A state whose RateTtl has
+// passed is as good as a fresh one, so a key may expire then.
 //
 // Numbers: CheckRule bounds limit, period and capacity, the callers bound cost (kMaxTokens) and now
 // (kMaxNowMs), ParseBucket bounds what was stored; within these nothing here overflows.
@@ -74,7 +74,7 @@ struct RateAnswer {
   int64_t reset_ms = 0;  // until nothing is missing any more
 };
 
-// The state of somebody who has taken nothing.
+// The state before anything was taken.
 void FreshBucket(const RateRule& rule, int64_t now_ms, RateState* state);
 
 // Takes `cost` if there is so much; the state changes only when it was allowed.
@@ -108,7 +108,7 @@ struct CellRequest {
 
 struct CellAnswer {
   std::string_view error;  // empty: the rest is valid
-  bool limited = false;    // if not, new_tat is to be kept for ttl_ms, whatever the quantity
+  bool limited = false;    // if not, new_tat must be kept for ttl_ms, whatever the quantity
   int64_t limit = 0;
   int64_t remaining = 0;
   int64_t retry_s = -1;

@@ -1,17 +1,17 @@
 #include "types/filters/bit_store.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
+
+#include "base/large_memory.h"
 
 namespace sava::types {
 
 std::unique_ptr<BitStore> BitStore::Make(uint64_t bytes) {
   constexpr size_t kAlign = 64;
   if (bytes > kMaxBytes) return nullptr;
-  // Pages that nobody wrote to take no memory yet.
+  // Pages that were never written take no memory yet.
   void* const memory = calloc(bytes + kAlign, 1);
   if (memory == nullptr) return nullptr;
   std::unique_ptr<BitStore> store(new BitStore);
@@ -23,7 +23,7 @@ std::unique_ptr<BitStore> BitStore::Make(uint64_t bytes) {
   constexpr uintptr_t kHuge = 2 << 20;
   const uintptr_t first = (address + kHuge - 1) / kHuge * kHuge;
   const uintptr_t end = (address + bytes + kAlign) / kHuge * kHuge;
-  if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  if (first < end) base::WantHugePages(reinterpret_cast<void*>(first), end - first);
   return store;
 }
 

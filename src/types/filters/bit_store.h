@@ -15,7 +15,7 @@ namespace sava::types {
 class BitStore {
  public:
   static constexpr size_t kBlock = 16 << 10;
-  // More is refused, whoever asks.
+  // More is refused.
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 36;
 
   // nullptr when there is no such memory.

@@ -46,7 +46,7 @@ class Bloom final : public Object {
     uint32_t expansion = 2;  // 0: it does not grow
     BloomLayout layout = BloomLayout::kBlocked;
     bool deletable = false;
-    bool reserved = false;  // whether `capacity` is what somebody expects
+    bool reserved = false;  // whether `capacity` was asked for
     bool operator==(const Options&) const = default;
   };
   enum class Added : uint8_t { kNew, kKnown, kFull };

@@ -12,7 +12,7 @@
 //             highest priority goes first, then the lowest depth
 //
 // A URL is queued (may be served), delayed (until its time; then it goes to the end of its FIFO),
-// leased (somebody works on it; it comes back when the lease ends) or dead (failed too often). The
+// leased (a worker has it; it comes back when the lease ends) or dead (failed too often). The
 // first three count as pending. URLs come normalised and split; nothing is parsed here.
 //
 // Time: Unix milliseconds, always a parameter; nothing reads a clock. A call first lets happen what
@@ -113,7 +113,7 @@ class Frontier final : public Object {
     size_t count = 1;
     std::optional<Strategy> strategy;      // else that of the options
     std::optional<std::string_view> host;  // only of this one; does not move breadth's place
-    uint64_t per_host = 0;                 // at most so many of one host; 0: any number
+    uint64_t per_host = 0;                 // at most that many of one host; 0: any number
     std::optional<int64_t> lease_ms;       // else that of the options; 0: no lease
     bool restart = false;                  // breadth begins at the first host, if it serves any
   };
@@ -210,7 +210,7 @@ class Frontier final : public Object {
   std::optional<uint64_t> Purge(std::string_view host, int64_t now);
   // Everything but the options, hosts and seen URLs included. Lease ids go on.
   void Clear();
-  // What Clear would leave, as a new object: for those who free the old one elsewhere.
+  // What Clear would leave, as a new object: for callers that free the old one elsewhere.
   std::unique_ptr<Frontier> Emptied() const;
 
   // ---- carrying URLs elsewhere ----
@@ -227,7 +227,7 @@ class Frontier final : public Object {
   // Adds an entry with its failures and time; a leased one as delayed until its time.
   Verdict Import(const Entry& entry, int64_t now);
 
-  // nullptr: nobody. It costs one test per access.
+  // nullptr: none. It costs one test per access.
   void set_observer(FrontierObserver* observer);
 
   // ---- as an object ----

@@ -2,7 +2,7 @@
 // of 16 KB and named by numbers of 32 bits. A chunk begins with the name of another one (its link);
 // the rest is its owner's.
 //
-// Blocks are what a snapshot saves: whoever writes to a chunk asks for it by Edit, which saves the
+// Blocks are what a snapshot saves: a writer asks for its chunk by Edit, which saves the
 // block first if a cut is under way. Free chunks are kept for reuse; all blocks go when nothing is
 // in use any more.
 //

@@ -136,4 +136,66 @@ size_t Frontier::Core::bytes() const {
   return bytes;
 }
 
+void Frontier::Core::Digest(const std::function<void(std::string_view)>& add) const {
+  std::string line;
+  const auto put = [&](auto number) { line.append(std::to_string(number)).append(1, ' '); };
+  const auto put_text = [&](const Served& served) {
+    put(served.url.depth);
+    put(served.priority);
+    put(served.failures);
+    put(served.meta.size());
+    line.append(served.meta).append(served.url.rest);
+  };
+  const auto done = [&] {
+    add(line);
+    line.clear();
+  };
+  put(static_cast<int>(options_.strategy));
+  put(static_cast<int>(options_.dedup));
+  put(options_.norm);
+  put(options_.delay_ms);
+  put(options_.max_per_host);
+  put(options_.lease_ms);
+  put(options_.retries);
+  put(next_id_);
+  put(cursor_);
+  done();
+  for (uint32_t i = 0; i < hosts_.size(); ++i) {
+    const Host& host = hosts_[i];
+    const std::string_view name = names_.Get(host.name);
+    put(host.delay);
+    put(host.limit);
+    put(host.next_at);
+    put(host.blocked_until);
+    line.append(name);
+    done();
+    Peek(name, 0, UINT64_MAX, [&](const Served& served) {
+      put_text(served);
+      done();
+    });
+  }
+  std::vector<std::pair<uint64_t, uint32_t>> order;
+  for (uint32_t slot = 0; slot < items_.size(); ++slot) {
+    if (items_[slot].state != ItemState::kFree) order.emplace_back(items_[slot].id, slot);
+  }
+  std::sort(order.begin(), order.end());
+  std::string scratch;
+  for (const auto& [id, slot] : order) {
+    const Item& item = items_[slot];
+    put(static_cast<int>(item.state));
+    put(item.time);
+    put(id);
+    put(item.host);
+    put_text(MakeServed(item.host, item.depth, item.priority, Read(item.text, 0, &scratch)));
+    done();
+  }
+  if (bloom_ != nullptr) bloom_->Digest(add);
+  if (options_.dedup != Dedup::kSeen) return;
+  uint64_t sum = 0;
+  set_->ForEach([&sum](uint64_t hash) { sum += (hash ^ hash >> 29) * 0x9e3779b97f4a7c15; });
+  put(set_->size());
+  put(sum);
+  done();
+}
+
 }  // namespace sava::types

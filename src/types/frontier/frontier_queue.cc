@@ -11,7 +11,7 @@ namespace sava::types {
 
 namespace {
 
-// Classes of the chunks of a FIFO with so many records: its last one grows from the least to the
+// Classes of the chunks of a FIFO with that many records: its last one grows from the least to the
 // full one. From kSteady on it has that at once: what is unused is little beside the others.
 constexpr unsigned kFull = 3;
 constexpr unsigned kLargeFull = 5;

@@ -76,6 +76,8 @@ class Object {
   virtual std::string_view encoding() const = 0;
   // Elements, for deciding where to free it and for DEBUG OBJECT.
   virtual size_t size() const = 0;
+  // Parts kept dictionary-encoded, for DEBUG OBJECT.
+  virtual size_t encoded_blocks() const { return 0; }
   // Bytes held, looking at no more than `samples` elements (0: all).
   virtual size_t MemoryUsage(size_t samples) const = 0;
   virtual std::unique_ptr<Object> Copy() const = 0;
@@ -135,7 +137,7 @@ class Object {
   }
 
   // ---- saving a large value while it changes ----
-  // Whether it is to be saved in pieces rather than by Save.
+  // Whether it must be saved in pieces rather than by Save.
   virtual bool large() const { return false; }
   // Saves the value as it is now. Its bytes come in pieces: some at once, some by SavePieces, some
   // by later changes of the value, each before it changes what was not saved yet. Together, in the

@@ -1,7 +1,6 @@
 #include "types/value/save.h"
 
 #include <fmt/format.h>
-#include <liblzf/lzf.h>
 
 #include <bit>
 #include <cstring>
@@ -28,11 +27,6 @@ enum StringKind : uint8_t { kInt8 = 0, kInt16 = 1, kInt32 = 2, kLzf = 3 };
 // Strings up to this length may be numbers of 32 bits, longer than that may be worth compressing.
 constexpr size_t kLongestNumber = 11;
 constexpr size_t kShortestCompressed = 21;
-// Compression must save at least this.
-constexpr size_t kLeastGain = 4;
-// Three bytes of LZF stand for 264 at most, so no honest string is longer than this many times its
-// compressed form.
-constexpr uint64_t kLzfMostGrowth = 88;
 
 constexpr size_t kFooter = 10;  // version, checksum
 
@@ -130,19 +124,6 @@ bool Writer::SmallInteger(int64_t value) {
   return true;
 }
 
-bool Writer::Compressed(std::string_view bytes) {
-  if (bytes.size() > UINT32_MAX) return false;
-  const auto size = static_cast<unsigned>(bytes.size());
-  const std::unique_ptr<char[]> packed(new char[size - kLeastGain]);
-  const unsigned packed_size = lzf_compress(bytes.data(), size, packed.get(), size - kLeastGain);
-  if (packed_size == 0) return false;
-  Byte(kEncoded | kLzf);
-  Length(packed_size);
-  Length(size);
-  Raw({packed.get(), packed_size});
-  return true;
-}
-
 void Writer::String(std::string_view bytes) {
   int64_t number = 0;
   if (bytes.size() <= kLongestNumber && base::ParseInt(bytes, &number) && SmallInteger(number)) {
@@ -237,25 +218,6 @@ uint64_t Reader::Count(size_t least_bytes) {
   return ok_ ? count : 0;
 }
 
-std::string_view Reader::Decompressed(std::string* scratch) {
-  const uint64_t packed_size = Length();
-  const uint64_t size = Length();
-  const std::string_view packed = Raw(packed_size);
-  if (!ok_ || size == 0 || size > UINT32_MAX || packed.size() > UINT32_MAX ||
-      size > packed.size() * kLzfMostGrowth) {
-    Fail("the sizes of a compressed string");
-    return {};
-  }
-  scratch->resize(size);
-  const unsigned made = lzf_decompress(packed.data(), static_cast<unsigned>(packed.size()),
-                                       scratch->data(), static_cast<unsigned>(size));
-  if (made != size) {
-    Fail("a compressed string");
-    return {};
-  }
-  return *scratch;
-}
-
 std::string_view Reader::StringView(std::string* scratch) {
   bool encoded = false;
   const uint64_t length = LengthOrKind(&encoded);
@@ -314,21 +276,41 @@ bool Reader::Expect(ModuleOpcode opcode) {
   return ok_;
 }
 
+template <typename T>
+T Reader::FromHost() {
+  T value{};
+  if (ok_ && !items_->Read(&value)) Fail("an item as the host has it");
+  return ok_ ? std::move(value) : T{};
+}
+
 int64_t Reader::ModuleSigned() {
+  if (items_ != nullptr) return FromHost<int64_t>();
   return Expect(ModuleOpcode::kSigned) ? static_cast<int64_t>(Length()) : 0;
 }
 
-uint64_t Reader::ModuleUnsigned() { return Expect(ModuleOpcode::kUnsigned) ? Length() : 0; }
+uint64_t Reader::ModuleUnsigned() {
+  if (items_ != nullptr) return FromHost<uint64_t>();
+  return Expect(ModuleOpcode::kUnsigned) ? Length() : 0;
+}
 
-float Reader::ModuleFloat() { return Expect(ModuleOpcode::kFloat) ? NumberFrom<float>(Raw(4)) : 0; }
+float Reader::ModuleFloat() {
+  if (items_ != nullptr) return FromHost<float>();
+  return Expect(ModuleOpcode::kFloat) ? NumberFrom<float>(Raw(4)) : 0;
+}
 
-double Reader::ModuleDouble() { return Expect(ModuleOpcode::kDouble) ? Double() : 0; }
+double Reader::ModuleDouble() {
+  if (items_ != nullptr) return FromHost<double>();
+  return Expect(ModuleOpcode::kDouble) ? Double() : 0;
+}
 
 std::string Reader::ModuleString() {
+  if (items_ != nullptr) return FromHost<std::string>();
   return Expect(ModuleOpcode::kString) ? String() : std::string();
 }
 
-void Reader::ModuleEnd() { Expect(ModuleOpcode::kEnd); }
+void Reader::ModuleEnd() {
+  if (items_ == nullptr) Expect(ModuleOpcode::kEnd);  // else the host reads it
+}
 
 void Reader::SkipModule() {
   while (ok_) {

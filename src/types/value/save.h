@@ -43,6 +43,9 @@ enum class ModuleOpcode : uint8_t {
   kString = 5,
 };
 
+// The byte before a compressed string.
+inline constexpr uint8_t kLzfString = 0xc3;
+
 // The id of a module type: nine characters and a version up to 1023.
 // REQUIRES: name has nine characters of A-Z a-z 0-9 - _.
 uint64_t ModuleId(std::string_view name, unsigned version);
@@ -105,10 +108,24 @@ class Writer {
   bool refers_ = false;
 };
 
+// The items of one module-type value as another host hands them out. Read is false when the next
+// item is of another kind, or there is none.
+class ItemSource {
+ public:
+  virtual ~ItemSource() = default;
+  virtual bool Read(int64_t* value) = 0;
+  virtual bool Read(uint64_t* value) = 0;
+  virtual bool Read(float* value) = 0;
+  virtual bool Read(double* value) = 0;
+  virtual bool Read(std::string* value) = 0;
+};
+
 class Reader {
  public:
   // The bytes must outlive the reader and the views it gives.
   explicit Reader(std::string_view bytes) : rest_(bytes), size_(bytes.size()) {}
+  // Only the module items may be read then.
+  explicit Reader(ItemSource& items) : size_(0), items_(&items) {}
 
   bool ok() const { return ok_; }
   // For a caller who finds that what was read makes no sense; `check` says what, and is a constant.
@@ -125,7 +142,8 @@ class Reader {
   // After a failure: the check that failed, and how far the reading had come, in bytes.
   std::string_view failed_check() const { return failed_check_; }
   size_t failed_at() const { return failed_at_; }
-  size_t remaining() const { return rest_.size(); }
+  // Of items that another host reads nobody knows how many bytes are left.
+  size_t remaining() const { return items_ == nullptr ? rest_.size() : kUnknownSize; }
 
   // What values of the file may refer to; nullptr: nothing.
   const FileAux* aux() const { return aux_; }
@@ -162,6 +180,10 @@ class Reader {
   void SkipModule();
 
  private:
+  static constexpr size_t kUnknownSize = size_t{1} << 40;
+
+  template <typename T>
+  T FromHost();
   // A length, or with *encoded the kind of an encoded string.
   uint64_t LengthOrKind(bool* encoded);
   bool Expect(ModuleOpcode opcode);
@@ -171,6 +193,7 @@ class Reader {
   size_t size_;  // of all bytes
   size_t failed_at_ = 0;
   std::string_view failed_check_;
+  ItemSource* items_ = nullptr;
   const FileAux* aux_ = nullptr;
   const CollectionLimits* limits_ = &kDefaultCollectionLimits;
   bool ok_ = true;

@@ -1,6 +1,6 @@
 // TypeRegistry: which type reads a value of which RDB type, and what types do beyond that, so that
-// nobody else need know one by name. Filled at start; after that it is only
-// read, by all threads. Strings (RDB type 0) need no entry: whoever reads
+// no other room needs to know one by name. Filled at start; after that it is only
+// read, by all threads. Strings (RDB type 0) need no entry: the code that reads
 // values knows them.
 #pragma once
 

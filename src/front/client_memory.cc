@@ -1,0 +1,80 @@
+// The part of EventLoop that counts what its clients take: toward maxmemory, and for
+// maxmemory-clients, which closes the largest of them.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/client_list.h"
+#include "front/event_loop.h"
+
+namespace sava::front {
+
+using engine::Client;
+
+// Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
+void EventLoop::CountBuffers(Connection& connection) {
+  Client& client = connection.client;
+  ChargeMemory(connection);
+  const size_t bytes = connection.closed ? 0
+                                         : connection.input.capacity() + client.out.block_bytes() +
+                                               client.queue_bytes;
+  if (bytes == client.counted_bytes) return;
+  lane_.memory.buffer_bytes.Add(bytes - client.counted_bytes);
+  client.counted_bytes = bytes;
+}
+
+void EventLoop::ChargeMemory(Connection& connection) {
+  Client& client = connection.client;
+  const bool limited = limits_.client_memory.load(std::memory_order_relaxed) > 0;
+  if (!limited && client.charged_bytes == 0) [[likely]]
+    return;
+  const engine::ClientType type = engine::TypeOf(client);
+  const bool counts = limited && !connection.closed && !client.has(engine::kClientNoEvict) &&
+                      !client.has(engine::kClientCloseNow) &&
+                      (type == engine::ClientType::kNormal || type == engine::ClientType::kPubsub);
+  client.query_capacity = connection.input.capacity();
+  const size_t bytes = counts ? engine::ClientMemory(client) : 0;
+  lane_.memory.client_bytes.Add(bytes - client.charged_bytes);
+  client.charged_bytes = bytes;
+}
+
+namespace {
+
+uint64_t ChargedBytes(const engine::Engine& engine) {
+  uint64_t total = 0;
+  for (const auto& lane : engine.lanes()) total += lane->memory.client_bytes.get();
+  return total;
+}
+
+// REQUIRES: the gate is closed.
+void CloseLargest(engine::Engine& engine, uint64_t limit, int64_t now_ms) {
+  uint64_t total = ChargedBytes(engine);
+  if (total <= limit) return;  // another loop was here first
+  std::vector<Client*> clients;
+  engine::ForEachClient(engine, [&clients](Client& client) {
+    if (client.charged_bytes > 0) clients.push_back(&client);
+  });
+  std::ranges::sort(clients, std::greater(), &Client::charged_bytes);
+  for (Client* const client : clients) {
+    if (total <= limit) break;
+    spdlog::info("Evicting client: {}", engine::ClientLine(*client, now_ms));
+    engine::Lane& lane = *engine.lanes()[client->lane];
+    total -= client->charged_bytes;
+    lane.memory.client_bytes.Add(-client->charged_bytes);
+    client->charged_bytes = 0;
+    lane.stats.evicted_clients.Add();
+    engine::CloseClient(engine, *client);
+  }
+}
+
+}  // namespace
+
+void EventLoop::KeepClientsWithinMemory() {
+  const uint64_t limit = limits_.client_memory.load(std::memory_order_relaxed);
+  if (ChargedBytes(engine_) <= limit) return;
+  engine_.Exclusively(lane_, [&] { CloseLargest(engine_, limit, lane_.now_ms); });
+  DeliverMail();
+}
+
+}  // namespace sava::front

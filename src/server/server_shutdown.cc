@@ -1,0 +1,171 @@
+// The end of a server: who asks for it, what is finished and saved first, and how it is taken back.
+#include <errno.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "front/loops.h"
+#include "persistence/persistence.h"
+#include "replication/follower.h"
+#include "replication/master.h"
+#include "replication/migration.h"
+#include "script/scripts.h"
+#include "server/server.h"
+
+namespace sava::server {
+
+bool Server::ReadRequest(char* byte) {
+  while (true) {
+    const ssize_t n = read(shutdown_pipe_[0], byte, 1);
+    if (n == 1) return true;
+    if (n == 0 || errno != EINTR) return false;
+  }
+}
+
+Server::ShutdownRequest Server::TakeRequest(char byte) {
+  ShutdownRequest request;
+  if (byte == SIGTERM || byte == SIGINT) {
+    spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
+    request.flags = (byte == SIGTERM ? limits_.on_sigterm : limits_.on_sigint).load();
+    return request;
+  }
+  std::lock_guard lock(shutdown_mutex_);
+  if (shutdown_requests_.empty()) return request;
+  request = shutdown_requests_.front();
+  shutdown_requests_.erase(shutdown_requests_.begin());
+  if (request.client != 0) shutdown_clients_.push_back(request);
+  return request;
+}
+
+int Server::Wait() {
+  char byte = 0;
+  while (ReadRequest(&byte)) {
+    ShutdownRequest request = TakeRequest(byte);
+    AwaitScripts(&request);
+    if (Shutdown(request)) break;
+    RefuseShutdown();
+  }
+  spdlog::warn("Sava is now ready to exit, bye bye...");
+  return 0;
+}
+
+// The scripts that run come first, unless the request ends them: until they have ended no other
+// thread gets into the gate. Requests that come meanwhile count, and may say that nothing is to be
+// saved. A signal does not wait for ever: after shutdown-timeout it ends the scripts, and nothing
+// is saved, so that no half of a script is.
+void Server::AwaitScripts(ShutdownRequest* request) {
+  constexpr int kLookMs = 5;
+  const int64_t began = engine_->clock().MonotonicMicros();
+  const int64_t patience = limits_.shutdown_timeout.load() * 1'000'000;
+  while ((request->flags & config::kShutdownNosave) == 0 && scripts_->running().AnyBefore(began)) {
+    if (request->client == 0 && engine_->clock().MonotonicMicros() - began > patience) {
+      spdlog::warn("A script still runs: it is ended, and nothing is saved.");
+      request->flags = (request->flags & ~config::kShutdownSave) | config::kShutdownNosave;
+      return;
+    }
+    pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+    char byte = 0;
+    if (poll(&asked, 1, kLookMs) <= 0 || !ReadRequest(&byte)) continue;
+    const uint32_t flags = request->flags;
+    *request = TakeRequest(byte);
+    if ((request->flags & config::kShutdownNosave) == 0) request->flags |= flags;
+  }
+}
+
+// HTTP requests that have begun are answered, then writes wait and what there is to save is saved.
+// False when that failed: everything is as before.
+bool Server::Shutdown(const ShutdownRequest& request) {
+  spdlog::warn("User requested shutdown...");
+  aborted_.store(false);
+  const bool force = (request.flags & config::kShutdownForce) != 0;
+  if (persistence_->writes_first_base()) {
+    spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
+    if (!force) return false;
+  }
+  if ((request.flags & config::kShutdownNosave) != 0) scripts_->EndAll(true);
+  hurried_.store((request.flags & config::kShutdownNow) != 0);
+  shutting_down_.store(true);
+  loops_->Drain();
+  const int64_t paused_until = engine_->admission().pause_until();
+  const bool paused_writes = engine_->admission().pause_writes_only();
+  ending_.store(true);
+  follower_->Suspend();
+  engine_->admission().Pause(INT64_MAX, true);
+  if ((request.flags & config::kShutdownNow) == 0) {
+    const int64_t patience = limits_.shutdown_timeout.load() * 1000;
+    static_cast<void>(master_->AwaitReplicas(patience, [this] { return hurried(); }));
+  }
+  base::Status status;
+  if (!aborted_.load()) {
+    status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
+                                    (request.flags & config::kShutdownNosave) != 0});
+  }
+  if (!status) spdlog::warn("{}", status.error());
+  if (!aborted_.load() && (status || force)) {
+    loops_->AwaitReleased();
+    persistence_->OnDurable(nullptr);
+    loops_->Stop([this] { migrations_.reset(); });
+    persistence_->Stop();
+    return true;
+  }
+  ending_.store(false);
+  scripts_->EndAll(false);
+  engine_->admission().Unpause();
+  if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
+  persistence_->RunAlone([this] { loops_->EndDrain(); });
+  shutting_down_.store(false);
+  persistence_->GoOn();
+  follower_->Resume();
+  return false;
+}
+
+void Server::RefuseShutdown() {
+  spdlog::warn("{}",
+               aborted_.load()
+                   ? "Shutdown was aborted"
+                   : "Errors trying to shut down the server. Check the logs for more information.");
+  std::vector<ShutdownRequest> clients;
+  {
+    std::lock_guard lock(shutdown_mutex_);
+    clients.swap(shutdown_clients_);
+  }
+  for (const ShutdownRequest& one : clients) {
+    auto message = std::make_shared<engine::Message>();
+    message->resp2 = "-ERR Errors trying to SHUTDOWN. Check logs.\r\n";
+    engine_->lanes()[one.lane]->mailbox.Post(
+        {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
+  }
+}
+
+bool Server::hurried() const {
+  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+  return hurried_.load() || poll(&asked, 1, 0) > 0;
+}
+
+void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint64_t token) {
+  // A request that is under way may wait for a script.
+  if ((flags & config::kShutdownNosave) != 0) scripts_->EndAll(true);
+  {
+    std::lock_guard lock(shutdown_mutex_);
+    shutdown_requests_.push_back({flags, lane, client, token});
+  }
+  if (write(shutdown_pipe_[1], &kAsked, 1) < 0) {
+  }
+}
+
+bool Server::AbortShutdown() {
+  if (!shutting_down()) return false;
+  aborted_.store(true);
+  hurried_.store(true);
+  persistence_->GiveUp();
+  return true;
+}
+
+}  // namespace sava::server

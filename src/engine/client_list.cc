@@ -76,6 +76,22 @@ size_t ClientMemory(const Client& client) {
          client.names_counted * kNameBytes + client.out.memory();
 }
 
+size_t ChargeableMemory(const Client& client) {
+  if (client.has(kClientNoEvict | kClientCloseNow)) return 0;
+  const ClientType type = TypeOf(client);
+  return type == ClientType::kNormal || type == ClientType::kPubsub ? ClientMemory(client) : 0;
+}
+
+void ChargeClients(engine::Engine& engine) {
+  engine.ForEachLane([](Lane& lane) {
+    for (auto& [id, client] : lane.clients) {
+      const size_t bytes = ChargeableMemory(*client);
+      lane.memory.client_bytes.Add(bytes - client->charged_bytes);
+      client->charged_bytes = bytes;
+    }
+  });
+}
+
 std::string ClientLine(const Client& client, int64_t now_ms) {
   const size_t held = client.out.memory();
   const size_t pending = client.out.pending();
@@ -120,6 +136,7 @@ void CloseClient(engine::Engine& engine, Client& client) {
 }
 
 bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {
+  if (client.has(kClientCloseNow)) return false;  // another kill was first
   if (id != 0 && client.id != id) return false;
   if (addr.has_value() && client.addr != *addr) return false;
   if (laddr.has_value() && client.laddr != *laddr) return false;

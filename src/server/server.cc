@@ -67,6 +67,8 @@ void InstallSignals() {
   sigaction(SIGXFSZ, &action, nullptr);  // a file that may not grow is an error of its write
 }
 
+constexpr std::string_view kOomScoreRefused = "oom-score-adj: the system refuses the score";
+
 std::string RandomHex(size_t digits) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text(digits, '0');
@@ -164,6 +166,7 @@ Server::~Server() {
 }
 
 void Server::ApplyHooks() {
+  config_->AskWhetherLoading([this] { return engine_->admission().loading(); });
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
        "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
@@ -172,6 +175,11 @@ void Server::ApplyHooks() {
         LoadLimits();
         return base::Status();
       });
+  // What clients take that have been idle since counts, too.
+  config_->OnChange({"maxmemory", "maxmemory-clients"}, [this](const config::Settings&) {
+    if (loops_ != nullptr && limits_.client_memory.load() > 0) engine::ChargeClients(*engine_);
+    return base::Status();
+  });
   config_->OnChange({"requirepass"}, [this](const config::Settings& now) {
     engine_->users().SetDefaultPassword(now.requirepass);
     return base::Status();
@@ -225,6 +233,12 @@ void Server::ApplyHooks() {
                       if (UseTls(now)) return {};
                       return base::Error{"Unable to update TLS configuration. Check server logs."};
                     });
+  const auto come_from = [this](const config::Settings&) {
+    follower_->ComeFrom(config_->Text("bind-source-addr"));
+    return base::Status();
+  };
+  static_cast<void>(come_from(config_->settings()));
+  config_->OnChange({"bind-source-addr"}, come_from);
   config_->OnChange({"port", "tls-port", "http-tls-port"},
                     listen_again("Unable to listen on this port. Check server logs."));
   config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
@@ -233,9 +247,8 @@ void Server::ApplyHooks() {
                       ShowTitle(now);
                       return base::Status();
                     });
-  config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const config::Settings& now) {
-    return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
-  });
+  config_->OnChange({"oom-score-adj", "oom-score-adj-values"},
+                    [this](const config::Settings& now) { return ApplyOomScore(now); });
   config_->OnChange({"dir"}, [](const config::Settings& now) -> base::Status {
     if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
     return {};
@@ -340,6 +353,13 @@ base::Status Server::OpenFiles() {
 // Whether clients have to say who they are is the users' business.
 void Server::LoadLimits() { limits_.Load(config_->settings(), engine_->users().open()); }
 
+// The second of the values is that of a replica.
+base::Status Server::ApplyOomScore(const config::Settings& settings) {
+  scored_as_replica_ = engine_->role().replica();
+  const size_t role = scored_as_replica_ ? 1 : 0;
+  return oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[role]);
+}
+
 base::Status Server::RenameCommands() {
   for (const auto& [name, other] : config_->settings().renamed_commands) {
     switch (table_.Rename(name, other)) {
@@ -389,11 +409,7 @@ base::Status Server::Open() {
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   base::LimitHugePages(config_->settings().disable_thp);
   const config::Settings& settings = config_->settings();
-  if (const base::Status status =
-          oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[0]);
-      !status) {
-    spdlog::warn("oom-score-adj: the system refuses the score");
-  }
+  if (!ApplyOomScore(settings)) spdlog::warn(kOomScoreRefused);
   loops_ = std::make_unique<front::Loops>(this, engine_.get(), &limits_);
   if (!UseTls(settings)) {
     return base::Error{"Failed to configure TLS. Check logs for more info."};
@@ -487,6 +503,9 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
 
 void Server::Tick() {
   monitor_->Tick();
+  if (engine_->role().replica() != scored_as_replica_ && !ApplyOomScore(config_->settings())) {
+    spdlog::warn(kOomScoreRefused);
+  }
   if (admin::kCrashReports && ++ticks_ % kTicksPerInfo == 1 &&
       engine_->settings().crash_log_enabled) {
     admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));

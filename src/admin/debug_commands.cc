@@ -74,7 +74,7 @@ void Object(Context& ctx) {
   const int64_t idle = ctx.Age(ctx.arg(2)).idle_seconds;
   const void* address = value.is_string() ? static_cast<const void*>(value.bytes.data())
                                           : static_cast<const void*>(value.object);
-  const uint32_t clock = EngineContext::Of(ctx).lane().lru_clock;
+  const uint32_t clock = EngineContext::Of(ctx).lane().batch.lru_clock;
   const size_t encoded = value.is_string() ? 0 : value.object->encoded_blocks();
   ctx.reply().Simple(fmt::format(
       "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
@@ -365,13 +365,13 @@ void Reload(Context& ctx) {
   }
   if (!MayWait(ctx)) return;
   const engine::Client& client = engine::BlockForReply(ctx);
-  ctx.part<engine::Reloader>().Reload({client.lane, client.id, client.block_token}, options);
+  ctx.part<engine::Reloader>().Reload({client.lane, client.id, client.wait.token}, options);
 }
 
 void LoadAof(Context& ctx) {
   if (!MayWait(ctx)) return;
   const engine::Client& client = engine::BlockForReply(ctx);
-  ctx.part<engine::Reloader>().LoadAof({client.lane, client.id, client.block_token});
+  ctx.part<engine::Reloader>().LoadAof({client.lane, client.id, client.wait.token});
 }
 
 void Help(Context& ctx);

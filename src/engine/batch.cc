@@ -211,7 +211,7 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
         return;
       }
       request.outcome = Request::Outcome::kRefused;
-      client.rate_paid = limits;
+      client.rate.paid = limits;
     });
     if (!ran && client.origin.admitted && !client.origin.fails) throw std::bad_alloc();
     if (!ran) RefuseForMemory(lane, request);

@@ -69,7 +69,7 @@ void Engine::EndRound(Lane& lane) {
 void Engine::BeginBatch(Lane& lane) {
   lane.locks.BeginBatch();
   lane.now_ms = clock_->WallMillis();
-  lane.lru_clock = LruClock(lane.now_ms);
+  lane.batch.lru_clock = LruClock(lane.now_ms);
   lane.locks.timer().Restart();
   if (!lane.batch.unwatch.empty()) [[unlikely]]
     transactions_.UnwatchDue(lane);

@@ -165,12 +165,14 @@ class Engine {
   static constexpr size_t kHelperLanes = 8;
   size_t first_helper_lane() const { return lanes_.size() + 2; }
   // Number of changes since start.
-  uint64_t Dirty() const { return Total(&LaneStats::dirty); }
-  template <typename Field>
-  uint64_t Total(Field LaneStats::*field) const {
-    uint64_t total = 0;
-    ForEachLane([&](const Lane& lane) { total += (lane.stats.*field).get(); });
-    return total;
+  uint64_t Dirty() const { return Total(&LaneStats::keys, &KeyStats::dirty); }
+  // The sum of what all lanes have counted.
+  uint64_t Total(Counter LaneStats::*counter) const {
+    return Sum([=](const LaneStats& stats) { return (stats.*counter).get(); });
+  }
+  template <typename Group>
+  uint64_t Total(Group LaneStats::*group, Counter Group::*counter) const {
+    return Sum([=](const LaneStats& stats) { return (stats.*group.*counter).get(); });
   }
 
   // ---- parts ----
@@ -202,6 +204,13 @@ class Engine {
   Host* host() const { return host_; }
   void set_host(Host* host) { host_ = host; }
   // Who runs scripts; nullptr: nobody.
+  template <typename Get>
+  uint64_t Sum(const Get& get) const {
+    uint64_t total = 0;
+    ForEachLane([&](const Lane& lane) { total += get(lane.stats); });
+    return total;
+  }
+
   Scripting* scripting() const { return scripting_; }
   void set_scripting(Scripting* scripting) { scripting_ = scripting; }
 

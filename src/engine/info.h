@@ -36,6 +36,10 @@ struct InfoWriter {
     for (const std::string_view name : names) Field(name, value);
   }
   uint64_t Total(Counter LaneStats::*counter) const { return engine.Total(counter); }
+  template <typename Group>
+  uint64_t Total(Group LaneStats::*group, Counter Group::*counter) const {
+    return engine.Total(group, counter);
+  }
   // REQUIRES: the server has such a part.
   template <typename T>
   T& part() const {

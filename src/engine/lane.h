@@ -43,6 +43,7 @@ struct Request {
 
 // The batch that runs.
 struct BatchState {
+  uint32_t lru_clock = 0;                           // at its beginning
   std::vector<uint64_t> hashes;                     // of all its keys, see Request
   std::vector<int> key_indexes;                     // scratch
   std::vector<uint64_t> key_hashes;                 // of the commands added last (Runner::AddKeys)
@@ -105,7 +106,6 @@ struct Lane {
   std::vector<Client*> to_flush;                  // got output outside their own turn
   base::Budget round;                             // of the round
   int64_t now_ms = 0;                             // at the beginning of the batch
-  uint32_t lru_clock = 0;
   BatchState batch;
   WaitQueue waits;
   LaneMemory memory;

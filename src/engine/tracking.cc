@@ -132,7 +132,8 @@ void Tracking::NoteServed(Lane& lane, const Waiter& waiter, const Waiter::Key* k
   const bool noted = base::IfMemory([&] {
     for (const Waiter::Key& one : waiter.keys) {
       if (key != nullptr && one.name != key->name) continue;
-      Register(lane, engine_.keyspace().Hash(one.name), one.name, {waiter.client, waiter.lane});
+      Register(lane, engine_.keyspace().Hash(one.name), one.name,
+               {waiter.asker.client, waiter.asker.lane});
     }
   });
   if (!noted) lane.stale.lost = true;

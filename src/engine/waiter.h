@@ -37,6 +37,19 @@ struct User;
 }
 
 namespace sava::engine {
+// The client that waits, as its command sees it on whatever thread it is run.
+struct Asker {
+  uint64_t client = 0;
+  size_t lane = 0;
+  uint64_t token = 0;  // the client's wait.token
+  int db = 0;
+  int resp = 2;
+  uint32_t flags = 0;  // ClientFlag, those that matter to a handler
+  // Its client's, changed with the gate closed together with that.
+  const access::User* acl = nullptr;
+  bool tracks = false;  // the keys it is served from are noted for its client
+};
+
 
 struct Waiter : std::enable_shared_from_this<Waiter> {
   enum class State : uint8_t { kWaiting, kServing, kMissed, kClaimed };
@@ -51,20 +64,12 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   std::atomic<int64_t> wake_at_ms;  // its command is run again at this time; 0: never
   // What follows does not change once it waits.
   uint64_t order = 0;  // of arrival
-  uint64_t client = 0;
-  size_t lane = 0;
-  uint64_t token = 0;  // the client's block_token
-  int db = 0;
-  int resp = 2;
-  uint32_t flags = 0;  // ClientFlag, those that matter to a handler
+  Asker asker;
   int64_t deadline_ms = 0;
   TimeoutReply reply = TimeoutReply::kNullArray;
   bool on_deletion = false;
-  const types::TypeInfo* type = nullptr;  // of what it waits for; nullptr: of any
-  // Its client's, changed with the gate closed together with that.
-  const access::User* acl = nullptr;
-  bool tracks = false;     // the keys it is served from are noted for its client
-  bool needs_all = false;  // its command has more keys than it waits for
+  const types::TypeInfo* type = nullptr;  // of the value it waits for; nullptr: of any
+  bool needs_all = false;                 // its command has more keys than it waits for
   const commands::Command* command = nullptr;
   std::string words;  // the arguments' bytes
   std::vector<std::string_view> args;

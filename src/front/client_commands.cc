@@ -37,7 +37,7 @@ void SwitchFlag(Context& ctx, engine::ClientFlag flag) {
 void Id(Context& ctx) { ctx.reply().Int(static_cast<int64_t>(Self(ctx).id)); }
 
 void Info(Context& ctx) {
-  Self(ctx).last_command = ctx.command_table().ResolveOwnName(ctx.args());
+  Self(ctx).activity.last_command = ctx.command_table().ResolveOwnName(ctx.args());
   ctx.reply().Verbatim("txt", engine::ClientLine(Self(ctx), ctx.now_ms()) + '\n');
 }
 
@@ -63,7 +63,7 @@ void Setinfo(Context& ctx) {
     return ctx.Error("ERR " + std::string(ctx.arg(2)) +
                      " cannot contain spaces, newlines or special characters.");
   }
-  (name ? Self(ctx).lib_name : Self(ctx).lib_ver) = ctx.arg(3);
+  (name ? Self(ctx).peer.lib_name : Self(ctx).peer.lib_ver) = ctx.arg(3);
   ctx.reply().Ok();
 }
 

@@ -44,26 +44,26 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
   Client& client = connection.client;
   const size_t pending = client.out.pending();
   if (pending == 0) {
-    client.soft_limit_since_ms = 0;
+    client.memory.soft_limit_since_ms = 0;
     return false;
   }
   if (!client.authenticated && pending > kStrangerPending) return true;
   const config::OutputBufferLimit& limit = engine_.admission().OutputLimitOf(client);
   if (limit.hard > 0 && pending > limit.hard) return true;
   if (limit.soft == 0 || pending <= limit.soft) {
-    client.soft_limit_since_ms = 0;
+    client.memory.soft_limit_since_ms = 0;
     return false;
   }
-  if (client.soft_limit_since_ms == 0) client.soft_limit_since_ms = lane_.now_ms;
-  return lane_.now_ms - client.soft_limit_since_ms > limit.soft_seconds * 1000;
+  if (client.memory.soft_limit_since_ms == 0) client.memory.soft_limit_since_ms = lane_.now_ms;
+  return lane_.now_ms - client.memory.soft_limit_since_ms > limit.soft_seconds * 1000;
 }
 
 void EventLoop::CloseOver(Connection& connection) {
   const Client& client = connection.client;
-  lane_.stats.output_limit_disconnections.Add();
+  lane_.stats.clients.over_output_limit.Add();
   spdlog::warn(
       "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
-      client.id, client.addr, client.out.pending());
+      client.id, client.peer.addr, client.out.pending());
   Close(connection);
 }
 
@@ -76,7 +76,8 @@ size_t EventLoop::Writable(Connection& connection) {
   const journal::Barrier* const barrier = host_.barrier();
   if (barrier == nullptr) [[likely]]
     return connection.hold.Produced(pending, 0, UINT64_MAX);
-  const uint64_t ticket = barrier->always() ? std::max(client.wrote, client.saw) : client.wrote;
+  const uint64_t ticket =
+      barrier->always() ? std::max(client.sending.wrote, client.sending.saw) : client.sending.wrote;
   return connection.hold.Produced(pending, ticket, barrier->kept());
 }
 
@@ -131,7 +132,7 @@ void EventLoop::CloseOwed() {
   }
   for (Connection* connection : owed) {
     spdlog::warn("Client id={} addr={} closed: its write cannot be written to the AOF.",
-                 connection->client.id, connection->client.addr);
+                 connection->client.id, connection->client.peer.addr);
     Close(*connection);
   }
 }
@@ -151,27 +152,29 @@ void EventLoop::Send(Connection& connection) {
     Close(connection);
     return;
   }
-  if (client.feed != nullptr && !client.out.empty()) [[unlikely]] {
-    spdlog::warn("Replica generated a reply to command '{}', disconnecting it: addr={}",
-                 client.last_command == nullptr ? "" : client.last_command->full_name, client.addr);
+  if (client.sending.feed != nullptr && !client.out.empty()) [[unlikely]] {
+    spdlog::warn(
+        "Replica generated a reply to command '{}', disconnecting it: addr={}",
+        client.activity.last_command == nullptr ? "" : client.activity.last_command->full_name,
+        client.peer.addr);
     return Close(connection);
   }
   for (size_t writable = Writable(connection); writable > 0;) {
     iovec vectors[64];
     const size_t count = Limit(vectors, client.out.Gather(vectors, 64), writable);
     const net::Transfer sent = connection.transport->Writev(vectors, count);
-    lane_.stats.writes.Add();
+    lane_.stats.net.writes.Add();
     if (sent.outcome == net::Transfer::Outcome::kAgain) break;
     if (!sent.done()) return Close(connection);
-    lane_.stats.net_output.Add(sent.bytes);
-    client.net_output += sent.bytes;
-    client.last_active_ms = lane_.now_ms;
+    lane_.stats.net.output.Add(sent.bytes);
+    client.activity.net_output += sent.bytes;
+    client.activity.last_active_ms = lane_.now_ms;
     client.out.Consume(sent.bytes);
     connection.hold.Sent(sent.bytes);
     writable -= sent.bytes;
   }
   connection.wants_write = connection.hold.writable() > 0;
-  if (client.feed != nullptr) [[unlikely]] {
+  if (client.sending.feed != nullptr) [[unlikely]] {
     if (!SendFeed(connection)) return Close(connection);
   }
   Ask(connection);
@@ -204,7 +207,7 @@ void EventLoop::Ask(Connection& connection) {
   const uint32_t events = connection.transport->Interest(wanted);
   if (events == connection.asked) return;
   connection.asked = events;
-  loop_.Change(connection.client.fd, events, &connection);
+  loop_.Change(connection.client.peer.fd, events, &connection);
 }
 
 }  // namespace sava::front

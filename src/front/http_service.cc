@@ -62,7 +62,7 @@ HttpService::HttpService(EventLoop* loop)
 
 std::unique_ptr<Connection> HttpService::NewConnection() {
   auto connection = std::make_unique<HttpConnection>(this);
-  connection->client.lib_name = "http";
+  connection->client.peer.lib_name = "http";
   connections_.insert(connection.get());
   return connection;
 }
@@ -255,8 +255,8 @@ void HttpService::Keep(HttpConnection& connection, const char* bytes, size_t siz
     input.Consume(used);
   }
   if (!input.empty() && connection.since_ms == 0) connection.since_ms = lane_.now_ms;
-  connection.client.query_bytes = input.size();
-  connection.client.query_capacity = input.capacity();
+  connection.client.memory.query_bytes = input.size();
+  connection.client.memory.query_capacity = input.capacity();
 }
 
 // ---- answering ----
@@ -304,7 +304,7 @@ bool HttpService::TookTooLong(const HttpConnection& connection, int64_t now_ms) 
   if (connection.discarding) return now_ms > connection.deadline_ms;
   if (connection.busy()) return false;
   const config::Settings& settings = engine_.settings();
-  const int64_t quiet = now_ms - connection.client.last_active_ms;
+  const int64_t quiet = now_ms - connection.client.activity.last_active_ms;
   const int64_t patience = settings.http_timeout * 1000;
   if (!connection.client.out.empty()) return patience > 0 && quiet > patience;
   if (connection.input.empty()) {

@@ -228,16 +228,16 @@ void Loops::Accept(const Listener& listener) {
       return;
     }
     if (client_count() >= limits_.maxclients.load(std::memory_order_relaxed)) {
-      engine_.lanes()[0]->stats.rejected_connections.Add();
+      engine_.lanes()[0]->stats.clients.rejected.Add();
       Refuse(accepted, listener.tls(), "ERR", 503, kFull);
       continue;
     }
     if (!accepted.local && limits_.refuse_strangers.load(std::memory_order_relaxed)) {
-      engine_.lanes()[0]->stats.rejected_connections.Add();
+      engine_.lanes()[0]->stats.clients.rejected.Add();
       Refuse(accepted, listener.tls(), "DENIED", 403, kDenied);
       continue;
     }
-    engine_.lanes()[0]->stats.connections.Add();
+    engine_.lanes()[0]->stats.clients.connections.Add();
     if (!accepted.unix_socket) {
       net::SetNoDelay(accepted.fd);
       const auto keepalive = static_cast<int>(limits_.keepalive.load(std::memory_order_relaxed));

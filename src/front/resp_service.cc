@@ -62,7 +62,7 @@ void RespConnection::GoOn() {
 
 int64_t RespConnection::MaxIdle() const {
   if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
-  if (client.feed != nullptr) return 0;
+  if (client.sending.feed != nullptr) return 0;
   const int64_t limit = service->loop_.limits().timeout.load(std::memory_order_relaxed);
   if (client.authenticated) return limit;
   return limit == 0 ? kStrangerIdle : std::min(limit, kStrangerIdle);
@@ -125,7 +125,7 @@ bool RespService::ReadInput(RespConnection& connection) {
           missing == 0 ? connection.input.Reserve(room) : connection.input.Reserve(room, missing);
     } catch (const std::bad_alloc&) {
       spdlog::warn("Closing client for whose query there is no memory: id={} addr={}", client.id,
-                   client.addr);
+                   client.peer.addr);
       loop_.Close(connection);
       return false;
     }
@@ -159,15 +159,15 @@ bool RespService::ReadInput(RespConnection& connection) {
   } else {
     connection.input.Grow(size);
     connection.view = connection.input.view();
-    if (connection.view.size() + client.queue_bytes > QueryLimitFor(connection)) {
-      lane_.stats.query_limit_disconnections.Add();
+    if (connection.view.size() + client.transaction.queue_bytes > QueryLimitFor(connection)) {
+      lane_.stats.clients.over_query_limit.Add();
       spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
-                   client.addr);
+                   client.peer.addr);
       loop_.Close(connection);
       return false;
     }
   }
-  client.query_bytes = connection.view.size();
+  client.memory.query_bytes = connection.view.size();
   return true;
 }
 
@@ -308,13 +308,13 @@ void RespService::FinishConnection(RespConnection& connection) {
     connection.view = {};
     connection.parsed = connection.done = 0;
     connection.refused = false;
-    client.query_bytes = connection.input.size();
-    client.query_capacity = connection.input.capacity();
+    client.memory.query_bytes = connection.input.size();
+    client.memory.query_capacity = connection.input.capacity();
     if (!waits && connection.hostile) {
       spdlog::warn(
           "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
           "commands to Sava's RESP port. Connection from {} aborted.",
-          client.addr);
+          client.peer.addr);
       loop_.Close(connection);
       return;
     }
@@ -323,7 +323,7 @@ void RespService::FinishConnection(RespConnection& connection) {
       lane_.stats.error_replies.Add();
       engine_.observer().errors().Add("ERR");
       spdlog::debug("{} from client id={} addr={}", connection.parser.error(), client.id,
-                    client.addr);
+                    client.peer.addr);
       client.set(engine::kClientCloseAfterReply);
     }
   }

@@ -26,6 +26,8 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/reloader.h"
+#include "persistence/data_jobs.h"
+#include "persistence/figures.h"
 #include "persistence/loader.h"
 #include "snapshot/rdb_aux.h"
 #include "storage/aof_log.h"
@@ -39,32 +41,11 @@ class Persistence final : public engine::Reloader {
  public:
   using Waiter = engine::ReplyWaiter;
 
-  enum class Activity : uint8_t { kNone, kLoad, kBgsave, kSave, kRewrite, kCopy, kOther };
-
-  // What INFO shows of saves and rewrites. Times are Unix seconds, lengths seconds (-1: never).
-  struct Figures {
-    Activity activity = Activity::kNone;
-    int64_t activity_since_s = 0;
-    bool cut_made = false;  // what is under way has its snapshot: its number of keys is known
-    bool save_scheduled = false;
-    bool save_after_flush = false;    // FLUSHALL wants one, or it is under way
-    bool saving_after_flush = false;  // what is under way is that, and nobody else asked for it
-    bool rewrite_scheduled = false;
-    int64_t last_save_s = 0;
-    int64_t last_save_try_s = 0;
-    int64_t last_save_seconds = -1;
-    bool last_save_ok = true;
-    uint64_t saves = 0;
-    uint64_t dirty_at_save = 0;
-    uint64_t dirty_at_flush = 0;
-    int64_t last_save_images = 0;
-    int64_t last_rewrite_seconds = -1;
-    bool last_rewrite_ok = true;
-    uint64_t rewrites = 0;
-    uint64_t rewrite_failures = 0;  // one after another
-    int64_t next_auto_rewrite_s = 0;
-    int64_t last_rewrite_images = 0;
-  };
+  using Activity = SavingFigures::Activity;
+  using Figures = SavingFigures;
+  using LoadFigures = LoadingFigures;
+  using Copy = DataCopy;
+  using Replacement = DataReplacement;
 
   explicit Persistence(engine::Engine* engine);
   ~Persistence() override;
@@ -83,16 +64,7 @@ class Persistence final : public engine::Reloader {
   bool loading() const { return loading_.load(std::memory_order_acquire); }
   // Why not all could be loaded; empty when all went well. After `loaded` was called.
   const std::string& load_error() const { return load_error_; }
-  // How far loading is, or the last one was.
-  struct LoadFigures {
-    int64_t start_ms = 0;
-    uint64_t total_bytes = 0;
-    uint64_t loaded_bytes = 0;
-    uint64_t keys_loaded = 0;
-    uint64_t keys_expired = 0;
-    double rate = 0;  // bytes a second
-    int64_t eta_s = 0;
-  };
+  // How far loading is, or how far the last one was.
   LoadFigures load_figures() const;
   // "Loading: 43% (512 of 1190 MB), 310 MB/s, 2 s left"
   std::string ProgressLine() const;
@@ -110,17 +82,7 @@ class Persistence final : public engine::Reloader {
   base::Status Prepare(const Ending& ending);
   // Whether a log that was switched on has no base yet: there may be no other copy of the data.
   bool writes_first_base() const { return first_base_.load(); }
-  // The data set of a master takes the place of the one that is there.
-  struct Replacement {
-    std::string path;  // an RDB file, all of it; it is removed, or becomes the dump
-    // Whether it is still wanted, asked when the next thing is that the data of before goes. With
-    // the gate closed.
-    std::function<bool()> wanted;
-    // The data is in memory. With the gate closed, before clients are served again.
-    std::function<void()> loaded;
-    // On the keeper's thread, after `loaded`, or instead. `emptied`: the data of before is gone.
-    std::function<void(const base::Status& status, bool emptied)> done;
-  };
+  // The data set of a master takes the place of this server's.
   void Replace(Replacement replacement);
   // Whether memory lacks what Replace was to bring: then nothing is saved, and the files keep what
   // they have, until another Replace, or KeepWhatThereIs.
@@ -131,18 +93,6 @@ class Persistence final : public engine::Reloader {
   // Ends the keeper and the log. REQUIRES: the loops have ended.
   void Stop();
 
-  // A copy of the data set for others: made like a snapshot, when nothing else is being made.
-  struct Copy {
-    std::function<base::Status(std::string_view)> sink;  // where it goes
-    bool keys = true;
-    bool functions = true;
-    bool stock = false;                  // for a stock Redis 7.0
-    std::vector<snapshot::RdbAux*> aux;  // besides those of the data set
-    std::function<void()> at_cut;        // with the gate closed
-    std::function<void()> after_cut;     // outside, before anything is written that depends on it
-    uint64_t left_out = 0;               // keys that a stock server would not read
-    std::function<void(const base::Result<uint64_t>&)> done;  // on the keeper's thread
-  };
   void MakeCopy(std::shared_ptr<Copy> copy);
   // Runs `work` on the keeper with the gate closed, some time later.
   void PostAlone(std::function<void()> work);

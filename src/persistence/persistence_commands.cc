@@ -20,11 +20,11 @@ bool InExec(Context& ctx) { return EngineContext::Of(ctx).client().has(engine::k
 void Save(Context& ctx) {
   Persistence& persistence = ctx.part<Persistence>();
   const Persistence::Figures now = persistence.figures();
-  if (now.activity == Persistence::Activity::kBgsave && !now.saving_after_flush) {
+  if (now.activity == Persistence::Activity::kBgsave && !now.save.runs_after_flush) {
     return ctx.Error("ERR Background save already in progress");
   }
   const engine::Client& client = engine::BlockForReply(ctx);
-  persistence.Save({client.lane, client.id, client.block_token});
+  persistence.Save({client.lane, client.id, client.wait.token});
 }
 
 void Bgsave(Context& ctx) {
@@ -58,7 +58,7 @@ void Bgrewriteaof(Context& ctx) {
   }
 }
 
-void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().last_save_s); }
+void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().save.last_s); }
 
 constexpr uint32_t kSaveFlags = commands::kAdmin | commands::kNoscript | commands::kNoAsyncLoading;
 

@@ -269,8 +269,8 @@ void Persistence::Load() {
     if (const std::string text = aux->Loaded(); !text.empty()) spdlog::info("{}", text);
   }
   std::lock_guard lock(mutex_);
-  figures_.dirty_at_save = engine_.Dirty();
-  figures_.last_save_s = NowSeconds();
+  figures_.save.dirty = engine_.Dirty();
+  figures_.save.last_s = NowSeconds();
 }
 
 // ---- DEBUG ----

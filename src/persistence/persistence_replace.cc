@@ -177,8 +177,8 @@ void Persistence::KeepReceived(const std::string& path, const std::string& data_
   }
   if (!data_set.empty()) data_set_ = data_set;
   const std::lock_guard guard(mutex_);
-  figures_.dirty_at_save = engine_.Dirty();
-  figures_.last_save_s = NowSeconds();
+  figures_.save.dirty = engine_.Dirty();
+  figures_.save.last_s = NowSeconds();
 }
 
 }  // namespace sava::persistence

@@ -210,8 +210,8 @@ base::Result<LibraryPtr> Scripts::CompileLibrary(Lane& lane, std::string_view co
   const auto late = [&] { return !admitted && engine_.clock().MonotonicMicros() > end; };
   auto library = script::Compile(interpreter, code, late, &handles);
   for (const int handle : handles) interpreter.Release(handle);
-  own.vm_functions.Reset();
-  own.vm_functions.Add(interpreter.memory());
+  own.counters.vm_functions.Reset();
+  own.counters.vm_functions.Add(interpreter.memory());
   if (library) library = libraries_.Judged(library.value());
   return library;
 }
@@ -376,13 +376,13 @@ void Scripts::Run(engine::EngineContext& context) {
 engine::ScriptFigures Scripts::Figures() const {
   engine::ScriptFigures figures;
   for (const auto& own : lanes_) {
-    figures.vm_eval += own->vm_eval.get();
-    figures.vm_functions += own->vm_functions.get();
-    figures.declared += own->declared.get();
-    figures.exclusive += own->exclusive.get();
-    figures.restarted += own->restarted.get();
-    figures.extended += own->extended.get();
-    figures.clashed += own->clashed.get();
+    figures.vm_eval += own->counters.vm_eval.get();
+    figures.vm_functions += own->counters.vm_functions.get();
+    figures.declared += own->counters.declared.get();
+    figures.exclusive += own->counters.exclusive.get();
+    figures.restarted += own->counters.restarted.get();
+    figures.extended += own->counters.extended.get();
+    figures.clashed += own->counters.clashed.get();
   }
   figures.scripts = cache_.count();
   figures.script_bytes = cache_.bytes();

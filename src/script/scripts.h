@@ -50,6 +50,16 @@ struct Ready {
   }
 };
 
+struct ScriptCounters {
+  engine::Counter vm_eval;  // bytes
+  engine::Counter vm_functions;
+  engine::Counter declared;  // runs
+  engine::Counter exclusive;
+  engine::Counter restarted;
+  engine::Counter extended;
+  engine::Counter clashed;
+};
+
 // What a thread has for its scripts.
 struct LaneScripts {
   struct Compiled {
@@ -69,7 +79,7 @@ struct LaneScripts {
   std::string inner;
   protocol::OutBuffer replies;  // in the client's place while a script's command runs
   unsigned runs = 0;
-  engine::Counter vm_eval, vm_functions, declared, exclusive, restarted, extended, clashed;
+  ScriptCounters counters;
 };
 
 class Scripts final : public engine::Scripting {

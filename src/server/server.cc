@@ -452,7 +452,7 @@ base::Result<bool> Server::WaitLoaded() {
 bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(changes); }
 
 void Server::AnswerWhenSaved(const engine::Client& client, const std::string& reply) {
-  persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, reply);
+  persistence_->AnswerWhenSaved({client.lane, client.id, client.wait.token}, reply);
 }
 
 // What memory has may not be what the log tells: it needs a new base before anything else counts.

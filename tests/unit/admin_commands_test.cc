@@ -37,8 +37,8 @@ struct Caller {
   explicit Caller(Admin& admin, size_t lane_index = 0)
       : engine(admin.server.engine()), lane(*engine.lanes()[lane_index]) {
     client.id = engine.NewClientId();
-    client.addr = "127.0.0.1:" + std::to_string(1000 + client.id);
-    client.laddr = "127.0.0.1:6379";
+    client.peer.addr = "127.0.0.1:" + std::to_string(1000 + client.id);
+    client.peer.laddr = "127.0.0.1:6379";
     client.authenticated = engine.settings().requirepass.empty();
     client.set(engine::kClientLocal);
     engine.AddClient(lane, client);
@@ -166,7 +166,7 @@ TEST(Clients, AreListedAndKilledAcrossThreads) {
   EXPECT_LT(list.find("id=2 "), list.find("id=3 "));
   EXPECT_EQ(first.Run({"CLIENT", "KILL", ""}), "-ERR No such client\r\n");
   EXPECT_EQ(first.Run({"CLIENT", "KILL", "ADDR", ""}), ":0\r\n");
-  EXPECT_EQ(first.Run({"CLIENT", "KILL", second.client.addr}), "+OK\r\n");
+  EXPECT_EQ(first.Run({"CLIENT", "KILL", second.client.peer.addr}), "+OK\r\n");
   EXPECT_TRUE(second.client.has(engine::kClientCloseNow));
   EXPECT_FALSE(third.client.has(engine::kClientCloseNow));
   EXPECT_EQ(first.Run({"CLIENT", "KILL", "ID", "1", "SKIPME", "no"}), ":1\r\n");

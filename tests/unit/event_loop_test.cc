@@ -158,7 +158,8 @@ struct Echo final : Connection {
     const net::Transfer read = loop.Receive(*this, &byte, 1);
     if (read.outcome == Outcome::kAgain) return;
     if (!read.done()) return loop.Close(*this);
-    (tells_of_reads ? client.saw : client.wrote) = static_cast<uint64_t>(byte - '0');
+    (tells_of_reads ? client.sending.saw : client.sending.wrote) =
+        static_cast<uint64_t>(byte - '0');
     client.out.Append({&byte, 1});
     loop.Flush(*this);
     answered->release();

@@ -608,7 +608,7 @@ TEST(OutOfMemory, WhoCannotBeEnteredEverywhereWaitsNowhere) {
       EXPECT_TRUE(felt);
     }
     EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
-    EXPECT_EQ(client.waiter, nullptr);
+    EXPECT_EQ(client.wait.waiter, nullptr);
     Inspect(server);
     if (HasFailure() || !felt) return;
   }

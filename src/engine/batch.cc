@@ -188,14 +188,8 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       continue;
     }
     if (lane.locks.gate_wanted()) [[unlikely]] {
-      if (!lane.locks.gives_way()) {
-        lane.locks.StepAside();
-        lane.now_ms = engine_.clock().WallMillis();
-      } else if (i > 0) {  // run the rest in the next round
-        lane.waits.Yield(client);
-        request.outcome = Request::Outcome::kRefused;
-        continue;
-      }
+      lane.locks.StepAside();
+      lane.now_ms = engine_.clock().WallMillis();
     }
     request.outcome = Request::Outcome::kDone;
     if (&client != limited) {

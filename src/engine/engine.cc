@@ -33,7 +33,6 @@ Engine::Engine(const Options& options, config::Settings* settings,
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
     mailboxes.push_back(&lanes_.back()->mailbox);
-    keyspace_.gate().set_wake(i, [mailbox = mailboxes.back()] { mailbox->Wake(); });
   }
   house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
   apply_lane_ = std::make_unique<Lane>(this, options.lanes + 1, table->by_id().size());
@@ -53,12 +52,6 @@ Engine::~Engine() {
 void Engine::BeginRound(Lane& lane) {
   lane.locks.BeginRound();
   lane.round = base::Budget();
-}
-
-bool Engine::TryBeginRound(Lane& lane) {
-  if (!lane.locks.TryBeginRound()) return false;
-  lane.round = base::Budget();
-  return true;
 }
 
 void Engine::EndRound(Lane& lane) {

@@ -108,10 +108,6 @@ class Engine {
   // A round of the loop is spent inside the gate, so that whoever closes it may look at the clients
   // of all lanes. Batches within a round step outside for a moment when somebody wants to close.
   void BeginRound(Lane& lane);
-  // The same for a loop that waits for its turn together with its events: false when the gate is
-  // closed. The lane's mailbox wakes it when it may try again, and when the holder of the gate
-  // declares itself busy: then it may call runner().RunBusy instead.
-  bool TryBeginRound(Lane& lane);
   void EndRound(Lane& lane);
   void BeginBatch(Lane& lane);
   // Releases locks and the gate, then frees what was displaced.

@@ -89,17 +89,12 @@ class Locks {
   // ---- the gate ----
   // A round of the loop is spent inside; batches outside of rounds pass for themselves.
   void BeginRound();
-  // False when the gate is closed: the loop goes on waiting for events, and is woken when it may
-  // try again. A loop that begins its rounds so ends them early when somebody wants to close the
-  // gate, instead of sleeping in the middle (gives_way).
-  bool TryBeginRound();
   void EndRound();
   bool in_round() const { return in_round_; }
   // True when the thread stood outside for a moment, because somebody wants to close the gate.
   bool BeginBatch();
   void EndBatch();
   bool gate_wanted() const { return !exclusive_ && keyspace_.gate().wanted(); }
-  bool gives_way() const { return gives_way_ && in_round_; }
   // Lets the thread that wants to close the gate do so. REQUIRES: inside.
   void StepAside();
   // This thread holds the gate closed: it is alone, and needs no stripe.
@@ -171,7 +166,6 @@ class Locks {
   int held_ = -1;
   bool inside_ = false;    // of the gate
   bool in_round_ = false;  // and stays there between batches
-  bool gives_way_ = false;
   bool exclusive_ = false;
   uint64_t seen_ = 0;
 };

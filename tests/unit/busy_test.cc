@@ -27,17 +27,6 @@ TEST(Gate, AThreadThatFindsItClosedEntersWhenItOpens) {
   });
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_FALSE(inside);
-  gate.set_wake(0, [&] { ++woken; });
-  EXPECT_TRUE(gate.TryEnter(0));
-  gate.Leave(0);
-  gate.Close();
-  EXPECT_FALSE(gate.TryEnter(0));
-  EXPECT_FALSE(gate.TryEnter(0));
-  EXPECT_EQ(woken, 0);
-  gate.Open();
-  EXPECT_TRUE(gate.TryEnter(0));
-  gate.Leave(0);
-  gate.Close();
   gate.Open();
   waiting.join();
   EXPECT_TRUE(inside);
@@ -47,12 +36,10 @@ TEST(Gate, APassIsGivenOnlyWhileSomebodyIsBusy) {
   Gate gate(2);
   gate.Close();
   EXPECT_FALSE(BusyPass(gate));
-  EXPECT_FALSE(gate.TryEnter(0));
   gate.DeclareBusy();
   EXPECT_TRUE(gate.busy());
   EXPECT_EQ(woken, 1);
   EXPECT_TRUE(BusyPass(gate));
-  EXPECT_FALSE(gate.TryEnter(0));
   gate.EndBusy();
   gate.Open();
   EXPECT_FALSE(gate.busy());
@@ -137,7 +124,6 @@ struct Busy {
 TEST(BusyEngine, AnswersWhatNeedsNoDataAndRefusesTheRest) {
   Busy busy;
   busy.Begin();
-  EXPECT_FALSE(busy.test.engine.TryBeginRound(busy.here.lane));
   EXPECT_EQ(busy.Run({"GET", "k"}), kBusy);
   EXPECT_EQ(busy.Run({"WATCH", "k"}), kBusy);
   EXPECT_EQ(busy.Run({"MULTI"}), "+OK\r\n");
@@ -146,7 +132,6 @@ TEST(BusyEngine, AnswersWhatNeedsNoDataAndRefusesTheRest) {
   EXPECT_EQ(busy.Run({"GET"}), "-ERR wrong number of arguments for 'get' command\r\n");
   EXPECT_EQ(busy.Run({"NOSUCH"}), "-ERR unknown command 'NOSUCH', with args beginning with: \r\n");
   busy.End();
-  EXPECT_TRUE(busy.test.engine.TryBeginRound(busy.here.lane));
   EXPECT_EQ(busy.here.Run({"GET", "k"}), "$-1\r\n");
 }
 
@@ -193,7 +178,8 @@ TEST(BusyEngine, ABatchLetsAThreadCloseTheGateBetweenTwoCommands) {
   TestEngine test(2);
   TestClient here(test, 0);
   TestClient other(test, 1);
-  ASSERT_TRUE(test.engine.TryBeginRound(here.lane));
+  test.engine.BeginRound(here.lane);
+  test.engine.BeginBatch(here.lane);
   std::thread closer([&] { test.engine.Exclusively(other.lane, [] {}); });
   while (!test.engine.keyspace().gate().wanted()) std::this_thread::yield();
   const std::string_view words[] = {"SET", "k", "v"};

@@ -10,6 +10,7 @@
 #include "access/users.h"
 #include "base/rng.h"
 #include "base/sha256.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "commands/help.h"
 #include "commands/registry.h"
@@ -162,7 +163,7 @@ void Dryrun(Context& ctx) {
     return ctx.Error("ERR Command '" + std::string(call[0]) + "' not found");
   }
   if (!command->ArityOk(call.size())) {
-    return ctx.Error("ERR wrong number of arguments for '" + command->full_name + "' command");
+    return ctx.Error(commands::errors::WrongArity(command->full_name));
   }
   const Verdict verdict = user->Check(*command, call);
   if (verdict.allowed()) return ctx.reply().Ok();

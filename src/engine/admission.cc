@@ -104,7 +104,7 @@ std::optional<std::string> Admission::FormalObjection(const Client& client,
                                                       const Request& request) const {
   const Command& command = *request.command;
   if (!command.ArityOk(request.args.size())) {
-    return fmt::format("ERR wrong number of arguments for '{}' command", command.full_name);
+    return commands::errors::WrongArity(command.full_name);
   }
   if (!client.authenticated && !command.has(commands::kNoAuth)) {
     return std::string(commands::errors::kNoAuth);

@@ -133,8 +133,7 @@ void Spublish(Context& ctx) { PublishTo(ctx, true); }
 
 void ReplyChannels(Context& ctx, bool shard) {
   if (ctx.argc() > 3) {
-    ctx.Error("ERR unknown subcommand or wrong number of arguments for '" +
-              std::string(ctx.arg(1)) + "'. Try PUBSUB HELP.");
+    ctx.Error(commands::errors::UnknownSubcommand(ctx.arg(1), "PUBSUB"));
     return;
   }
   const std::string_view pattern = ctx.argc() > 2 ? ctx.arg(2) : std::string_view();

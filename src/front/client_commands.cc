@@ -5,6 +5,7 @@
 #include <string>
 
 #include "commands/blocking.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "commands/help.h"
 #include "engine/client_list.h"
@@ -43,7 +44,7 @@ void Info(Context& ctx) {
 
 void Setname(Context& ctx) {
   if (!IsPlainName(ctx.arg(2))) {
-    return ctx.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+    return ctx.Error(commands::errors::kClientName);
   }
   Self(ctx).name = ctx.arg(2);
   ctx.reply().Ok();

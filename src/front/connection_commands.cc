@@ -3,6 +3,7 @@
 
 #include "access/authenticate.h"
 #include "base/version.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "engine/access_check.h"
 #include "engine/engine_context.h"
@@ -42,7 +43,7 @@ bool ParseHello(Context& ctx, HelloOptions* options) {
     } else if (ctx.ArgIs(i, "SETNAME") && more >= 1) {
       options->name_arg = ++i;
       if (!IsPlainName(ctx.arg(i))) {
-        ctx.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+        ctx.Error(commands::errors::kClientName);
         return false;
       }
     } else {

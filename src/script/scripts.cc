@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "commands/errors.h"
 #include "script/script_run.h"
 
 namespace sava::script {
@@ -34,7 +35,7 @@ base::Result<size_t> KeyCount(Args args, std::string_view no_number) {
   int64_t count = 0;
   if (!base::ParseInt(args[2], &count)) return base::Error{std::string(no_number)};
   if (count > static_cast<int64_t>(args.size()) - 3) {
-    return base::Error{"ERR Number of keys can't be greater than number of args"};
+    return base::Error{std::string(commands::errors::kTooManyKeys)};
   }
   if (count < 0) return base::Error{"ERR Number of keys can't be negative"};
   return static_cast<size_t>(count);

@@ -1,4 +1,4 @@
-// ACL: who there is, what each may do, what was refused. What changes users runs with the gate
+// ACL: the users, what each may do, what was refused. Commands that change users run with the gate
 // closed.
 #include <fmt/format.h>
 

@@ -189,7 +189,7 @@ void Protocol(Context& ctx) {
   }
 }
 
-// Writes where nobody may: the process ends, and its log says how.
+// Writes to a forbidden address: the process ends, and its log says how.
 void Segfault(Context& /*ctx*/) {
   void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *static_cast<volatile char*>(page) = 'x';
@@ -343,7 +343,7 @@ void MallctlStr(Context& ctx) {
 void Listpack(Context& ctx) { Printed(ctx, "listpack", "Listpack"); }
 void Quicklist(Context& ctx) { Printed(ctx, "quicklist", "Quicklist"); }
 
-// Answered when the keeper has done it; inside EXEC nobody could wait.
+// Answered when the keeper has done it; inside EXEC it could not wait.
 bool MayWait(Context& ctx) {
   if (!EngineContext::Of(ctx).client().has(engine::kClientInExec)) return true;
   ctx.Error("ERR DEBUG RELOAD and LOADAOF are not allowed inside a transaction");

@@ -1,4 +1,4 @@
-// INFO's sections about the process itself: what it is, who is connected, its place among others,
+// INFO's sections about the process itself: what it is, its clients, its place among other servers,
 // and its event loops.
 #include <sys/resource.h>
 #include <sys/utsname.h>

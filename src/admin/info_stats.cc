@@ -79,8 +79,8 @@ std::string PercentText(double percent) {
   return text;
 }
 
-// The average time left to live in a database, from samples of some stripes. Stripes that somebody
-// else works on are left out.
+// The average time left to live in a database, from samples of some stripes. Stripes that another
+// thread works on are left out.
 int64_t AverageTtl(InfoWriter& out, int db) {
   constexpr size_t kEnough = 8;
   keyspace::Keyspace& keyspace = out.engine.keyspace();

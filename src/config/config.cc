@@ -1,4 +1,4 @@
-// CONFIG GET and CONFIG SET. Start-up stands in config_start.cc, CONFIG REWRITE in
+// CONFIG GET and CONFIG SET. Start-up is in config_start.cc, CONFIG REWRITE in
 // config_rewrite.cc.
 
 #include "config/config.h"

@@ -71,7 +71,7 @@ void FollowUsers(Engine& engine, uint64_t session) {
       const access::User* const rules = user->everything() ? nullptr : user;
       const bool as_before = client.acl == rules;
       SetRules(client, rules);
-      // Who had not said yet who he is need not any more.
+      // Clients without a password given need none any more.
       if (user == &users.default_user() && users.open()) client.authenticated = true;
       if (as_before || !client.subscribed() || MayListen(*user, client)) return;
     }

@@ -126,7 +126,7 @@ bool Charging::Charge(Lane& lane, const Request& request) {
       return false;
     }
   }
-  // Free of charge or not, nobody helps himself.
+  // Free of charge or not, no client changes its own bucket.
   if (command != nullptr && command->has(commands::kWrite) &&
       command->ArityOk(request.args.size()) && WritesOwnBucket(client, *command, request.args)) {
     engine_.admission().Reject(lane, client, command,
@@ -137,7 +137,7 @@ bool Charging::Charge(Lane& lane, const Request& request) {
   return true;
 }
 
-// Everything was replaced: buckets follow their keys, except those of the one who did it.
+// Everything was replaced: buckets follow their keys, except those of the client that did it.
 // REQUIRES: gate closed.
 void Charging::ReloadAll(Lane& lane, const Client& client) {
   std::string scratch;

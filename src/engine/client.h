@@ -42,10 +42,11 @@ enum ClientFlag : uint32_t {
   kClientUnixSocket = 1U << 10,
   kClientBlocked = 1U << 11,  // waits for an answer (a blocking command, WAIT, SAVE)
   kClientPaused = 1U << 12,   // its next command waits for CLIENT UNPAUSE
-  kClientParked = 1U << 13,   // its next command waits for a lock, or for others to have their turn
-  kClientLocal = 1U << 14,    // connected from this machine
+  kClientParked =
+      1U << 13,  // its next command waits for a lock, or until others have had their turn
+  kClientLocal = 1U << 14,  // connected from this machine
   kClientInExec = 1U << 15,
-  kClientFlushQueued = 1U << 16,  // stands in its lane's to_flush
+  kClientFlushQueued = 1U << 16,  // is in its lane's to_flush
   kClientReplica = 1U << 17,      // is sent the data set and what changes in it
   kClientMaster = 1U << 18,       // this server's master
   kClientInScript = 1U << 19,     // the command that runs was called by its script
@@ -68,9 +69,9 @@ struct Peer {
   std::string laddr;  // our side
   std::string lib_name;
   std::string lib_ver;
-
   std::unique_ptr<Announcement> announced;  // what it has said with REPLCONF
 };
+
 // What leaves besides the replies in `out`, and when all of it may leave.
 struct Sending {
   std::shared_ptr<OutputFeed> feed;  // follows `out`; nullptr: nothing does
@@ -79,15 +80,15 @@ struct Sending {
   // those it has read. They never decrease: output leaves in order.
   uint64_t wrote = 0;
   uint64_t saw = 0;
-
 };
+
 struct Transaction {
   std::vector<QueuedCommand> queue;
   size_t queue_bytes = 0;
   keyspace::Watcher watcher;
   std::vector<WatchedKey> watched;
-
 };
+
 // Mirrors what PubSub holds for the client.
 struct Subscriptions {
   std::set<std::string, std::less<>> channels;
@@ -124,7 +125,6 @@ struct ClientActivity {
   int64_t created_ms = 0;
   int64_t last_active_ms = 0;
   const commands::Command* last_command = nullptr;
-  size_t query_bytes = 0;  // input of the commands that are under way, and behind them
   uint64_t commands = 0;
   uint64_t net_input = 0;
   uint64_t net_output = 0;
@@ -132,6 +132,7 @@ struct ClientActivity {
 
 // A client's memory, for the limits on it; kept by the network side.
 struct ClientBytes {
+  size_t query_bytes = 0;  // input of the commands that are under way, and behind them
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
   size_t counted_bytes = 0;  // of its buffers, as its lane counts them
@@ -139,7 +140,6 @@ struct ClientBytes {
   size_t names_bytes = 0;    // of its subscriptions, watches and prefixes,
   size_t names_counted = 0;  // when there were this many of them
   int64_t soft_limit_since_ms = 0;  // when the output first passed the soft limit, 0: below
-
 };
 
 struct Client : commands::Session {
@@ -160,9 +160,10 @@ struct Client : commands::Session {
   ClientRate rate;
   ClientActivity activity;
   ClientBytes memory;
+
   bool has(uint32_t flag) const { return (flags & flag) != 0; }
   void set(uint32_t flag, bool on = true) { flags = on ? flags | flag : flags & ~flag; }
-  // What was written since the mark is a push: CLIENT REPLY OFF and SKIP do not silence it.
+  // The output since the mark is a push: CLIENT REPLY OFF and SKIP do not silence it.
   void KeepPush(size_t mark) {
     if (!has(kClientReplyOff | kClientReplySkip)) return;
     sending.pushed += out.Since(mark);

@@ -82,7 +82,7 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 
 }  // namespace
 
-// Evicts the key that stands at the entry. REQUIRES: the stripe's lock.
+// Evicts the key of the entry. REQUIRES: the stripe's lock.
 Memory::Evicted Memory::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
   const bool evicted = DoUpkeep(lane, [&](Keys& keys) {
     keys.Evict(db, *engine_.keyspace().table(db, stripe), entry, hash);

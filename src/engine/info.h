@@ -1,4 +1,4 @@
-// INFO's parts: what a room tells of itself, as a section of name:value lines.
+// INFO's parts: facts of a room, as a section of name:value lines.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace sava::engine {
 
-// What a section is written from, and where to.
+// The sources of a section, and the text it is written to.
 struct InfoWriter {
   Engine& engine;
   Lane& lane;
@@ -47,7 +47,7 @@ struct InfoWriter {
   }
 };
 
-// What others than its own section tell of replication.
+// Figures of replication for other sections than its own.
 struct ReplicationFigures {
   uint64_t full_syncs = 0;
   uint64_t partial_syncs = 0;

@@ -218,7 +218,7 @@ void Limiter::Prune(int64_t now_ms) {
   for (size_t i = 0; i < std::min(kSteps, buckets_.bucket_count()); ++i) {
     const size_t at = ++prune_cursor_ % buckets_.bucket_count();
     for (auto it = buckets_.begin(at); it != buckets_.end(at); ++it) {
-      // Copies are made under mutex_ only, so nobody can take one meanwhile.
+      // Copies are made under mutex_ only, so no thread can take one meanwhile.
       if (it->second.use_count() == 1 && it->second->Idle(now_ms)) idle.push_back(it->first);
     }
   }

@@ -91,7 +91,7 @@ class Locks {
   void BeginRound();
   void EndRound();
   bool in_round() const { return in_round_; }
-  // True when the thread stood outside for a moment, because somebody wants to close the gate.
+  // True when the thread was outside for a moment, because another one wants to close the gate.
   bool BeginBatch();
   void EndBatch();
   bool gate_wanted() const { return !exclusive_ && keyspace_.gate().wanted(); }
@@ -115,10 +115,10 @@ class Locks {
   // A command's locks. A single stripe becomes the held one; false when it could not be had in
   // time. More than 64 stripes, or all: the gate. REQUIRES: not exclusive().
   bool Lock(const LockSet& set);
-  // What is not the held stripe.
+  // Stripes other than the held one.
   void Unlock(const LockSet& set);
   // One more stripe for a command that runs under those of the set and cannot begin again. Only one
-  // thread may wait for one (kTaken: another does), and nobody whom it waits for waits for it:
+  // thread may wait for one (kTaken: another does), and no thread that it waits for waits for it:
   // docs/locking.md has the argument, tools/lock_extension.pml the model. `stopped` is asked while
   // it waits. REQUIRES: not exclusive(); the set does not have it.
   enum class Extended : uint8_t { kYes, kTaken, kStopped };
@@ -129,7 +129,7 @@ class Locks {
   // The last ticket known to this thread, from locks and its own records.
   uint64_t seen() const { return seen_; }
   void set_seen(uint64_t ticket) { seen_ = ticket; }
-  // What follows comes after everything that has a ticket now.
+  // Later records come after everything that has a ticket now.
   void SeeAll() {
     if (journal_.enabled()) seen_ = std::max(seen_, journal_.next_ticket() - 1);
   }

@@ -111,7 +111,7 @@ void PublishTo(Context& ctx, bool shard) {
     const size_t mark = client.out.Mark();
     const uint64_t ticket = std::max(client.sending.wrote, client.sending.saw);
     const auto deliver = [&](const std::shared_ptr<const Message>& message) {
-      // What was posted to this lane before stands before this message.
+      // Messages posted to this lane earlier come before this one.
       ec.engine().ReceiveMail(ec.lane());
       client.out.Append(client.resp == 3 ? message->resp3 : message->resp2);
     };

@@ -69,7 +69,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
   }
   LargeArguments large;  // freed when the locks are given back
   if (command->has(commands::kWrite)) large.Copy(request.args);
-  const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
+  const bool nested = lane.exclusive();  // a log is replayed while no other thread is inside
   if (!nested && !lane.locks.Lock(set)) {
     if (engine_.admission().busy()) {
       engine_.admission().Reject(lane, client, command, engine_.admission().busy_error());

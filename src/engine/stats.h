@@ -78,8 +78,8 @@ struct CommandStats {
   }
 };
 
-// The largest of what was noted in the last eight seconds. One thread notes, others read while it
-// stands still.
+// The largest value noted in the last eight seconds. One thread notes, others read while it
+// does nothing.
 class RecentMax {
  public:
   void Note(int64_t second, uint64_t value) {

@@ -186,7 +186,7 @@ void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, co
   client.set(kClientInExec);
   Invocation invocation(lane, {.client = &client, .command = &exec, .args = args});
   for (size_t i = 0; i < queue.size(); ++i) {
-    // Nobody will read the answer.
+    // The answer will not be read.
     if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
     if (client.acl != nullptr) [[unlikely]] {
       if (!engine_.admission().StillAllowed(lane, client, *queue[i].command, views[i])) continue;

@@ -57,7 +57,7 @@ void WaitQueue::Resume(int64_t now_ms, int64_t pause_end_ms) {
         go = true;
       }
     } else {
-      go = true;  // somebody unblocked it
+      go = true;  // another client unblocked it
     }
     if (client->has(kClientCloseNow)) go = true;
     if (go) {

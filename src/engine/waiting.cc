@@ -1,6 +1,6 @@
-// Clients that wait for keys: who waits, who is served when.
+// Clients that wait for keys: how they begin to wait, and when they are served.
 //
-// Whatever changes a key marks it ready when somebody waits for it (Keys::NoteChange). At
+// A change of a key marks it ready when a client waits for it (Keys::NoteChange). At
 // the end of the whole command or EXEC, its locks still held, the waiters of ready keys are served
 // in order of arrival by running their commands again on this thread; their replies go to their own
 // loops by mail. A waiter whose command has further keys is tried after the locks are given back,

@@ -1,5 +1,5 @@
 // CLIENT: its rows, and the subcommands that concern only the connection that calls them. The
-// others stand in client_others.cc.
+// others are in client_others.cc.
 #include "front/client_commands.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// INFO's section about those who are connected.
+// INFO's section about clients.
 #include <algorithm>
 
 #include "engine/clients.h"

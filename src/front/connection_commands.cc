@@ -19,8 +19,8 @@ using engine::EngineContext;
 
 struct HelloOptions {
   int64_t version = 0;  // 0: stay with the version in use
-  size_t user_arg = 0;  // where AUTH's user stands, the password behind it; 0: no AUTH
-  size_t name_arg = 0;  // where SETNAME's name stands; 0: no SETNAME
+  size_t user_arg = 0;  // where AUTH's user is, the password follows; 0: no AUTH
+  size_t name_arg = 0;  // where SETNAME's name is; 0: no SETNAME
 };
 
 // Replies the error and returns false when the arguments are not right.

@@ -175,9 +175,9 @@ net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t ro
   return read;
 }
 
-// A step of a handshake may take as long as a thousand commands. So those who shake hands stand in
-// a line, from which each round takes one, and more only while it has time left; until then epoll
-// is not asked about them.
+// A step of a handshake may take as long as a thousand commands. So connections that shake hands
+// wait in a line, from which each round takes one, and more only while it has time left; until then
+// epoll is not asked about them.
 bool EventLoop::WaitsForTurn(Connection& connection) {
   if (has_turn_ == &connection) return false;
   if (!connection.shaking) {
@@ -360,7 +360,7 @@ void EventLoop::TakeArrivals() {
   }
 }
 
-// Connections that this loop opens: those that stand, and those that failed.
+// Connections that this loop opens: those that are open now, and those that failed.
 void EventLoop::CheckOutgoing() {
   const int64_t now = engine_.clock().MonotonicMicros() / 1000;
   const auto first =
@@ -425,7 +425,7 @@ void EventLoop::AfterRound() {
   if (now >= next_upkeep_ms_) {
     const bool more = !paused && engine_.Upkeep(lane_);
     DeliverMail();
-    // The limiter's buckets are to be written every 100 ms, however low hz is.
+    // The limiter's buckets must be written every 100 ms, however low hz is.
     const int64_t pause = 1000 / limits_.hz.load(std::memory_order_relaxed);
     next_upkeep_ms_ = now + (more ? 5 : std::min<int64_t>(pause, 100));
   }
@@ -449,7 +449,7 @@ void EventLoop::AfterRound() {
     KeepClientsWithinMemory();
   writes_log_ = false;
   if (!held_.empty()) SettleHeld();
-  // Without a log nothing waits for the journal but replicas: who has something for them merges it.
+  // Without a log only replicas wait for the journal: a loop that has records for them merges.
   if (!writes_log_ && host_.barrier() == nullptr && engine_.journal().enabled()) {
     writes_log_ = engine_.journal().HasUnmerged(lane_.index);
   }

@@ -24,7 +24,7 @@ constexpr int64_t kOwedMs = 3000;
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
-// Cuts the vectors off after so many bytes; how many are left.
+// Cuts the vectors off after that many bytes; returns how many vectors are left.
 size_t Limit(iovec* vectors, size_t count, size_t bytes) {
   for (size_t i = 0; i < count; ++i) {
     if (vectors[i].iov_len >= bytes) {
@@ -69,7 +69,7 @@ void EventLoop::CloseOver(Connection& connection) {
 
 // How many of the pending bytes may leave now. What was produced since the last call tells of what
 // the client has changed, so it waits for that. With `always` it also waits for what others have
-// changed and the client has read, so that nobody sees what a power failure takes back.
+// changed and the client has read, so that no client sees what a power failure takes back.
 size_t EventLoop::Writable(Connection& connection) {
   const Client& client = connection.client;
   const size_t pending = client.out.pending();
@@ -101,7 +101,8 @@ bool EventLoop::MayWriteLog() const {
   return !barrier->always() || loops_.AllBelongTo(*this);
 }
 
-// At the end of a round: who writes what the answers of this loop wait for.
+// At the end of a round: decides which thread writes the records that the answers of this loop wait
+// for.
 void EventLoop::SettleHeld() {
   writes_log_ = MayWriteLog();
   if (writes_log_) return;

@@ -20,7 +20,7 @@ constexpr size_t kReadSize = 16 << 10;
 constexpr size_t kMaxRead = 1 << 20;
 // Answers not taken yet beyond which no further request is looked at.
 constexpr size_t kBacklog = 256 << 10;
-// How long what nobody wants is read and thrown away before the connection is closed.
+// How long input is read and thrown away before the connection is closed.
 constexpr int64_t kLingerMs = 2000;
 // A large body has a second more for each of these.
 constexpr size_t kBytesPerSecond = 64 << 10;
@@ -239,7 +239,7 @@ void HttpService::UseUser(engine::Client& client, std::string user) {
   engine::UseRulesOfUser(engine_, client);
 }
 
-// A wrong password stands in ACL LOG, as one of AUTH does.
+// A wrong password is noted in ACL LOG, as one of AUTH is.
 void HttpService::NoteRefused(const HttpConnection& connection) {
   loop_.host().NoteRefused(connection.client,
                            http::UserOf(connection.parser.request().authorization), lane_.now_ms);

@@ -15,8 +15,8 @@ constexpr size_t kFeedBytes = 1 << 20;
 
 }  // namespace
 
-// What follows its replies: as much as the socket takes, but others get their turn. False: the
-// connection is to be closed.
+// Sends what follows its replies: as much as the socket takes, but others get their turn. False:
+// the connection must be closed.
 bool EventLoop::SendFeed(Connection& connection) {
   Client& client = connection.client;
   engine::OutputFeed& feed = *client.sending.feed;

@@ -29,7 +29,7 @@ constexpr std::string_view kDenied =
     "from this machine, or in the configuration file), or, if the port cannot be reached from "
     "outside, disable protected mode with CONFIG SET protected-mode no.";
 
-// Closes it. Who is to speak TLS hears nothing: a handshake would have to come first.
+// Closes it. A TLS client gets no error text: a handshake would have to come first.
 void Refuse(const net::Accepted& accepted, bool tls, std::string_view code, int status,
             std::string_view why) {
   if (tls) {

@@ -26,8 +26,9 @@ constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a mil
 constexpr size_t kMaxBatch = 64;
 constexpr size_t kKeptArgs = 16 * 1024;
 constexpr size_t kMostHeld = 64 * 1024;
-constexpr uint64_t kStrangerQuery = 1 << 20;  // most bytes of who has not given a password
-constexpr int64_t kStrangerIdle = 60;         // seconds without a word from one
+constexpr uint64_t kStrangerQuery = 1
+                                    << 20;  // bytes of a client that has given no password, at most
+constexpr int64_t kStrangerIdle = 60;       // seconds without a word from one
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {
@@ -134,8 +135,8 @@ bool RespService::ReadInput(RespConnection& connection) {
   const net::Transfer read = loop_.Receive(connection, target, room);
   if (!read.done()) {
     if (read.outcome == net::Transfer::Outcome::kAgain) return false;
-    // Who has said all it wants to say still gets the answers that wait for the log, and what it
-    // has said and nobody has run yet, because others had their turn, is run.
+    // A client that has closed its side still gets the answers that wait for the log, and its
+    // commands that have not run yet, because others had their turn, are run.
     const bool unrun = client.has(kHeldBack) && !connection.input.empty();
     if (read.outcome == net::Transfer::Outcome::kEnd && (unrun || connection.hold.waits())) {
       connection.ended = true;
@@ -147,7 +148,7 @@ bool RespService::ReadInput(RespConnection& connection) {
     return false;
   }
   const size_t size = read.bytes;
-  // Who sends faster than is read gets larger steps: fewer of them, and fewer answers to send.
+  // A client that sends faster than it is read gets larger steps: fewer reads, fewer sends.
   if (size == room) {
     connection.read_size = std::min(2 * connection.read_size, kMaxReadSize);
   } else if (size < kReadSize) {
@@ -259,7 +260,8 @@ void RespService::RunPending() {
     engine_.runner().RunBusy(lane_, requests_);
     return TakeOutcomes();
   }
-  // Who learns of a change and then asks anything has been told what that makes stale.
+  // A client that has learned of a change gets the invalidations first when it then sends a
+  // command.
   if (engine_.tracking().any()) [[unlikely]]
     engine_.ReceiveMail(lane_);
   engine_.BeginBatch(lane_);
@@ -276,7 +278,7 @@ void RespService::TakeOutcomes() {
       connection.done = pending_[i].end;
     } else {
       connection.refused = true;
-      // Nobody is busy any more.
+      // No thread is busy any more.
       if (loop_.serving_busy() && !connection.client.waiting()) {
         lane_.waits.Yield(connection.client);
       }

@@ -19,7 +19,7 @@ constexpr size_t kChunkBytes = 128 * 1024;
 constexpr size_t kLinesAhead = 4;
 // Read chunks that a lane keeps for its writer.
 constexpr size_t kSpares = 4;
-// A writer looks at the backlog of all after so much of its own.
+// A writer checks the backlog of all threads each time it has added this many bytes.
 constexpr uint64_t kLookEvery = 64 * 1024;
 constexpr uint64_t kOnItsWay = 1;
 constexpr int kLooks = 32;
@@ -110,8 +110,8 @@ void Journal::Lane::Added(size_t size, uint32_t database, Destinations to) {
   end += size;
 }
 
-// A record stands in one chunk: what there is of the open one goes to a chunk that has room for an
-// effect of that size, too.
+// A record is in one chunk: the part of the open one that exists goes to a chunk that has room for
+// an effect of that size, too.
 void Journal::Lane::MoveOpen(size_t size) {
   using Header = Chunk::Header;
   const auto bytes = static_cast<size_t>(end - begin);

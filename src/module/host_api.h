@@ -87,6 +87,7 @@ using InfoFunction = void (*)(InfoCtx*, int for_crash_report);
 inline constexpr uint64_t kTypeMethodsVersion = 4;
 inline constexpr int kBeforeKeys = 1 << 0;
 
+// The layout is the API's.
 struct TypeMethods {
   uint64_t version;
   void* (*rdb_load)(Io*, int encoding_version);

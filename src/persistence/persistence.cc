@@ -1,5 +1,5 @@
-// The keeper: its queue of jobs, what commands ask for, the end. Snapshots, copies and new bases
-// stand in persistence_save.cc, loading in persistence_load.cc, the log's states in
+// The keeper: its queue of jobs, what commands start, the end. Snapshots, copies and new bases
+// are in persistence_save.cc, loading in persistence_load.cc, the log's states in
 // persistence_log.cc.
 #include "persistence/persistence.h"
 

@@ -1,10 +1,10 @@
-// Persistence: what keeps the data. Owns the append-only log and one thread, the keeper, which does
+// Persistence: keeps the data. Owns the append-only log and one thread, the keeper, which does
 // everything that is slow, one job at a time: loading at start, snapshots, new bases of the log,
-// reloading, the save before exit. Whoever has to wait for a job is a blocked client or the main
-// thread, never an event loop.
+// reloading, the save before exit. Blocked clients and the main thread wait for jobs, event loops
+// never do.
 //
-// Invariants: log_ changes on the keeper's thread with the gate closed, so who is inside the gate
-// may look at it. Writes are refused while the log cannot be written, and, with
+// Invariants: log_ changes on the keeper's thread with the gate closed, so a thread inside the gate
+// may read it. Writes are refused while the log cannot be written, and, with
 // stop-writes-on-bgsave-error, after a snapshot that failed.
 //
 // Thread safety: the constructor, Start, Prepare, Stop and the destructor on the main
@@ -54,9 +54,9 @@ class Persistence final : public engine::Reloader {
   void Register(snapshot::RdbAux* aux) { aux_.push_back(aux); }
 
   // ---- start and end ----
-  // Takes the locks of what the settings say is written: the log, and the dump when there are save
-  // rules or one was written before. On an error, which says who has them and what to do, the
-  // locks of before are kept. On any thread.
+  // Takes the locks of the files that the settings say are written: the log, and the dump when
+  // there are save rules or one was written before. On an error, which says which process has them
+  // and what to do, the earlier locks are kept. On any thread.
   base::Status LockFiles(const config::Settings& settings);
   // Starts the keeper, which begins to load. Called before the loops serve; `loaded` is called when
   // that is over, on the keeper's thread.
@@ -107,7 +107,7 @@ class Persistence final : public engine::Reloader {
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
   // FLUSHALL was run; it will count as that many changes. True when nothing but a snapshot keeps
-  // it: its client is to be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
+  // it: its client must be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
   bool FlushedAll(uint64_t changes);
   // Answers when a snapshot of after the last FLUSHALL is saved, or could not be, as in Redis.
   void AnswerWhenSaved(const Waiter& waiter, std::string reply);
@@ -126,10 +126,10 @@ class Persistence final : public engine::Reloader {
   uint64_t Changes() const;
 
   // ---- answers that wait for the log ----
-  // What has to keep the changes that a reply tells of before the reply may leave; nullptr:
-  // nothing. REQUIRES: inside the gate, as long as it is used.
+  // The barrier that must keep a change before a reply that tells of it may leave; nullptr:
+  // there is none. REQUIRES: inside the gate, as long as it is used.
   const journal::Barrier* barrier() const { return watched_.load(std::memory_order_relaxed); }
-  // Called when more is kept; nullptr: nobody is to be told any more.
+  // Called when more is kept; nullptr: no longer.
   void OnDurable(std::function<void()> wake);
 
  private:
@@ -149,7 +149,7 @@ class Persistence final : public engine::Reloader {
     config::Settings settings;
     storage::RdbWriter::Origin origin;
     uint64_t dirty = 0;
-    bool commands = false;  // aof-use-rdb-preamble no: the base of the log is to be commands
+    bool commands = false;  // aof-use-rdb-preamble no: the base of the log has commands
   };
 
   class PartLoader;
@@ -193,7 +193,7 @@ class Persistence final : public engine::Reloader {
   void UnlockFiles();
   // The dump that lies there is of another data set, and not to be overwritten.
   void KeepDump(const config::Settings& settings, const storage::RecoveryPlan& plan);
-  // Where to put what stands at the path before it is replaced; "": it may be replaced.
+  // Where to put the file at the path before it is replaced; "": it may be replaced.
   std::string AsideName(const std::string& path) const;
   base::Status FollowFiles(const config::Settings& now);
   base::Result<std::shared_ptr<storage::DataLock>> LockDump(const config::Settings& settings);

@@ -1,5 +1,5 @@
 // The append-only log as the server sees it: switched on and off, in good order or in trouble, and
-// who waits for its syncs.
+// the callback for clients that wait for its syncs.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -155,7 +155,7 @@ void Persistence::TurnOff() {
   engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().Detach(*log_); });
   const uint64_t end = engine_.journal().next_ticket();
   for (int tries = 0; tries < 5000 && log_->durable() < end; ++tries) {
-    // The journal does not know the log any more: this thread stands in for it.
+    // The journal does not know the log any more: this thread does its part.
     log_->RequestSync();
     log_->Pause();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -251,7 +251,7 @@ void Persistence::UpdateRefusalLocked() {
   }
 }
 
-// ---- who waits for a sync ----
+// ---- clients that wait for a sync ----
 
 void Persistence::OnDurable(std::function<void()> wake) {
   std::lock_guard lock(trouble_mutex_);

@@ -97,7 +97,7 @@ void Persistence::Replace(Replacement replacement) {
     }
     static_cast<void>(files_.Remove(replacement.path));
     replacement.done(status, emptied);
-    // Until this is done the files are those of before.
+    // Until this is done the files have the earlier data.
     if (status && log_ != nullptr) static_cast<void>(Rewrite());
     return {};
   };

@@ -60,7 +60,7 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
     std::lock_guard lock(mutex_);
     figures_.cut_made = true;
   }
-  // Whoever wanted it to end may have asked before it began.
+  // GiveUp may have been called before it began.
   if (giving_up_.load()) GiveUp();
   return cut;
 }

@@ -61,7 +61,7 @@ void Master::SettingsChanged(const config::Settings& settings) {
   CountGood(engine_.clock().WallMillis());
 }
 
-// ---- who comes and goes ----
+// ---- replicas come and go ----
 
 bool Master::SendsNative(const engine::Announcement& announced) const {
   switch (engine_.settings().repl_native_types) {
@@ -182,7 +182,8 @@ std::vector<std::shared_ptr<Replica>> Master::replicas() const {
 
 // ---- the stream ----
 
-// More of it may be read: who waits for that is woken, and who is too far behind is dropped.
+// More of it may be read: replicas that wait for it are woken, and those too far behind are
+// dropped.
 void Master::Moved() {
   {
     const int64_t end = stream_.offset();
@@ -388,8 +389,8 @@ void Master::Tick() {
   EndIfUnused(now_ms);
 }
 
-// A backlog that nobody has used for long is given up, and with it the history: changes will not be
-// counted.
+// A backlog that no replica has used for long is given up, and with it the history: changes will
+// not be counted.
 void Master::EndIfUnused(int64_t now_ms) {
   const int64_t ttl = engine_.settings().repl_backlog_ttl * 1000;
   const int64_t since = unused_since_ms_.load();

@@ -59,7 +59,7 @@ bool MayFollow(Context& ctx) {
 bool AsksToTakeOver(commands::Args args) {
   return args.size() > 3 && base::EqualsNoCase(args[3], "failover");
 }
-// Who takes over becomes a master: nobody else may be at work.
+// A server that takes over becomes a master: no other thread may be at work.
 commands::LockClass PsyncLock(commands::Args args) {
   return AsksToTakeOver(args) ? commands::LockClass::kAll : commands::LockClass::kNone;
 }

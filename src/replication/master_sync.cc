@@ -1,4 +1,4 @@
-// Copies of the data set for replicas: who gets one when, and how it comes about.
+// Copies of the data set for replicas: which replica gets one when, and how it is made.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ class StreamFields final : public snapshot::RdbAux {
   int64_t offset_ = 0;
 };
 
-// One copy is for all that take the same.
+// One copy serves all replicas with the same needs.
 bool SameNeeds(const Replica& a, const Replica& b) {
   const engine::Announcement& x = a.identity.announced;
   const engine::Announcement& y = b.identity.announced;

@@ -86,7 +86,7 @@ void ReplicaApply::Came(std::string_view bytes) {
 
 // ---- running it ----
 
-// Finds the commands of the next batch. False when what stands there is none.
+// Finds the commands of the next batch. False when the bytes there are no command.
 bool ReplicaApply::Parse() {
   words_.clear();
   pending_.clear();

@@ -268,7 +268,7 @@ bool ReplicaFeed::Tick(const engine::Client& client, int64_t now_ms) {
     replica_->acks.at_ms.store(now_ms, std::memory_order_relaxed);
   }
   if (TooMuchWaits(now_ms)) return false;
-  // So that it does not think that nobody is there.
+  // So that the replica does not think that its master is gone.
   const bool waits = phase_ == Phase::kWaits || phase_ == Phase::kSize;
   if (waits && text_.empty()) text_ = "\n";
   if (phase_ == Phase::kCopy) {

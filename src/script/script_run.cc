@@ -81,7 +81,7 @@ ScriptRun::ScriptRun(Scripts& scripts, engine::EngineContext& context)
       own_(scripts.of(context.lane())),
       ready_(std::exchange(own_.ready, Ready())) {
   if (lane_.exclusive() && ready_.conduct().load(std::memory_order_relaxed) == Conduct::kStrays) {
-    strayed_ = true;  // nothing is to be learned
+    strayed_ = true;  // there is nothing to learn
     return;
   }
   for (const std::string_view key : context.args().subspan(3, ready_.keys)) {
@@ -314,7 +314,7 @@ std::string ScriptRun::Objection(const Command* command, Args args) {
   return WriteObjection(*command);
 }
 
-// What may stand against writes is asked before the first of them only: a script is not to stop
+// Reasons to refuse writes are checked before the first write only, so that a script does not stop
 // half way.
 std::string ScriptRun::WriteObjection(const Command& command) {
   if (ready_.read_only && command.has(commands::kWrite | commands::kMayReplicate)) {

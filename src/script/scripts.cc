@@ -24,7 +24,8 @@ constexpr size_t kMostCompiled = 1024;  // for each thread
 constexpr unsigned kRunsPerStep = 50;   // of garbage collection
 
 bool IsFunction(const Command& command) { return command.spec->name.starts_with("fcall"); }
-// Those of the loops, of the house, and of who follows a master, which has the last index.
+// Those of the loops, of the house, and of the thread that follows a master, which has the last
+// index.
 size_t LaneCount(engine::Engine& engine) { return engine.apply_lane().index + 1; }
 
 bool IsSha(const Command& command) { return command.spec->name.starts_with("evalsha"); }

@@ -1,6 +1,6 @@
 // Scripts: EVAL and FCALL in this server. Each thread has interpreters of its own, made when it
-// runs its first script, so nobody waits for one; what they have compiled is thrown away when
-// SCRIPT FLUSH or a change of the libraries has come between.
+// runs its first script, so no thread waits for one; what they have compiled is thrown away after
+// SCRIPT FLUSH or a change of the libraries.
 //
 // A script that is known to keep to the keys it is given runs under the locks of their stripes,
 // beside others; any other runs with the gate closed, and is known afterwards (Conduct).

@@ -285,7 +285,7 @@ bool Server::UseTls(const config::Settings& settings) {
   return true;
 }
 
-// Nobody may have asked for HTTP; then it is no reason not to start that another server has its
+// HTTP may not have been asked for; then it is no reason not to start that another server has its
 // port.
 base::Status Server::Listen() {
   base::Status status = loops_->Listen(config_->settings());
@@ -337,7 +337,7 @@ base::Status Server::OpenFiles() {
   return {};
 }
 
-// Whether clients have to say who they are is the users' business.
+// The users decide whether clients need a password.
 void Server::LoadLimits() { limits_.Load(config_->settings(), engine_->users().open()); }
 
 base::Status Server::RenameCommands() {

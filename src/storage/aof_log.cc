@@ -19,10 +19,10 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kBigBuffer = 1 << 20;
 constexpr std::chrono::seconds kSyncEvery{1};
 constexpr int64_t kDelayedMicros = 2'000'000;
-// A line tells what is synced when there is so much more of it, or it is so much later.
+// A comment line says how much is synced after this many more bytes, or after this time.
 constexpr uint64_t kMarkBytes = 64 << 10;
 constexpr std::chrono::seconds kMarkEvery{1};
-// In steps of so much the system is asked to write what was appended.
+// The system is told to write the new bytes in steps of this size.
 constexpr uint64_t kBehindStep = 4 << 20;
 
 // Whether it was lower.
@@ -204,7 +204,7 @@ void AofLog::Discard() {
   if (!pending_.switching()) pending_.framing.Restart();
 }
 
-// When all of before a switch is written: leaves it to the disk's thread to go on.
+// When everything before a switch is written: the disk's thread goes on from there.
 bool AofLog::StartSwitch() {
   {
     const std::lock_guard lock(pending_.mutex);
@@ -345,7 +345,7 @@ void AofLog::RunDisk() {
       if (tick) next = now + kSyncEvery;
       if (asked || (tick && policy_.load() != Policy::kNo && !hold_sync_)) SyncIfDue(lock);
       FollowRingSetting(lock, tick);
-      // After that sync: what an earlier ring had may stand nowhere else.
+      // After that sync: bytes of an earlier ring may be nowhere else.
       if (PathIsToBePrepared() && !sync_asked_) path_.load()->Prepare(lock);
       if (tick) LookForFiles(lock);
     }
@@ -387,7 +387,7 @@ void AofLog::FollowRingSetting(Lock& lock, bool tick) {
   if ((change || tick) && &wanted != &ring_path_ && ring_path_.has_ring()) DropRing(lock);
 }
 
-// What stands in the ring must be in the file before it goes.
+// The bytes in the ring must be in the file before the ring is removed.
 void AofLog::DropRing(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
   if (at == nullptr || !at->named) return;

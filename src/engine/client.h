@@ -42,9 +42,8 @@ enum ClientFlag : uint32_t {
   kClientUnixSocket = 1U << 10,
   kClientBlocked = 1U << 11,  // waits for an answer (a blocking command, WAIT, SAVE)
   kClientPaused = 1U << 12,   // its next command waits for CLIENT UNPAUSE
-  kClientParked =
-      1U << 13,  // its next command waits for a lock, or until others have had their turn
-  kClientLocal = 1U << 14,  // connected from this machine
+  kClientParked = 1U << 13,   // its next command waits for a lock, or for its turn
+  kClientLocal = 1U << 14,    // connected from this machine
   kClientInExec = 1U << 15,
   kClientFlushQueued = 1U << 16,  // is in its lane's to_flush
   kClientReplica = 1U << 17,      // is sent the data set and what changes in it

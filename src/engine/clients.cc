@@ -20,11 +20,11 @@ void LaneStats::Reset() {
   };
   reset(std::array{&commands, &error_replies, &unexpected_errors});
   reset(std::array{&published, &ratelimit_refused, &parked});
-  reset(keys.all());
-  reset(clients.all());
-  reset(net.all());
-  reset(upkeep.all());
-  reset(rounds.all());
+  reset(keys.resettable());
+  reset(clients.resettable());
+  reset(net.resettable());
+  reset(upkeep.resettable());
+  reset(rounds.resettable());
   rounds.nanos.Reset();
   for (CommandStats& command : by_command) {
     command.calls.Reset();

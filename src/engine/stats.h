@@ -110,10 +110,10 @@ struct KeyStats {
   Counter expired;
   Counter expired_parts;  // fields of hashes
   Counter evicted;
-  Counter dirty;
+  Counter dirty;  // changes since start: not one that CONFIG RESETSTAT resets
 
-  std::array<Counter*, 6> all() {
-    return {&hits, &misses, &expired, &expired_parts, &evicted, &dirty};
+  std::array<Counter*, 5> resettable() {
+    return {&hits, &misses, &expired, &expired_parts, &evicted};
   }
 };
 
@@ -124,7 +124,7 @@ struct ClientStats {
   Counter over_output_limit;  // closed for it
   Counter over_query_limit;   // the same
 
-  std::array<Counter*, 5> all() {
+  std::array<Counter*, 5> resettable() {
     return {&connections, &rejected, &evicted, &over_output_limit, &over_query_limit};
   }
 };
@@ -135,7 +135,7 @@ struct NetStats {
   Counter reads;  // calls
   Counter writes;
 
-  std::array<Counter*, 4> all() { return {&input, &output, &reads, &writes}; }
+  std::array<Counter*, 4> resettable() { return {&input, &output, &reads, &writes}; }
 };
 
 struct UpkeepStats {
@@ -144,7 +144,7 @@ struct UpkeepStats {
   Counter expire_nanos;
   Counter eviction_stalls_nanos;
 
-  std::array<Counter*, 4> all() {
+  std::array<Counter*, 4> resettable() {
     return {&compacted, &expire_cycles_capped, &expire_nanos, &eviction_stalls_nanos};
   }
 };
@@ -157,12 +157,12 @@ struct RoundStats {
   Counter count;
   Counter busy_nanos;
 
-  std::array<Counter*, 4> all() { return {&max_nanos, &over_5ms, &count, &busy_nanos}; }
+  std::array<Counter*, 4> resettable() { return {&max_nanos, &over_5ms, &count, &busy_nanos}; }
 };
 
 struct LaneStats {
   explicit LaneStats(size_t command_count) : by_command(command_count) {}
-  // All of them. REQUIRES: the gate is closed, or on the lane's thread.
+  // All but `dirty`. REQUIRES: the gate is closed, or on the lane's thread.
   void Reset();
 
   Counter commands;

@@ -288,8 +288,8 @@ bool Tracking::IgnoresItself(uint64_t client) const {
 // All keys of a batch that begin with a prefix are one message for the clients that listen to it; a
 // client that does not want to hear of its own changes gets a message of its own.
 void Tracking::PostBroadcast(const std::vector<StaleKey>& stale, uint64_t ticket) {
-  std::map<std::string_view, uint64_t>
-      changed;  // key to the client that changed it; 0: none, or several
+  // From a key to the client that changed it; 0: none, or several.
+  std::map<std::string_view, uint64_t> changed;
   for (const StaleKey& one : stale) {
     const auto [it, first] = changed.emplace(one.key, one.changer);
     if (!first && it->second != one.changer) it->second = 0;

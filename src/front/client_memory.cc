@@ -55,7 +55,8 @@ void CloseLargest(engine::Engine& engine, uint64_t limit, int64_t now_ms) {
   engine::ForEachClient(engine, [&clients](Client& client) {
     if (client.memory.charged_bytes > 0) clients.push_back(&client);
   });
-  std::ranges::sort(clients, std::greater(), &Client::charged_bytes);
+  std::ranges::sort(clients, std::greater(),
+                    [](const Client* client) { return client->memory.charged_bytes; });
   for (Client* const client : clients) {
     if (total <= limit) break;
     spdlog::info("Evicting client: {}", engine::ClientLine(*client, now_ms));

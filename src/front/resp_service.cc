@@ -26,9 +26,9 @@ constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a mil
 constexpr size_t kMaxBatch = 64;
 constexpr size_t kKeptArgs = 16 * 1024;
 constexpr size_t kMostHeld = 64 * 1024;
-constexpr uint64_t kStrangerQuery = 1
-                                    << 20;  // bytes of a client that has given no password, at most
-constexpr int64_t kStrangerIdle = 60;       // seconds without a word from one
+// For clients that have not given the password: bytes of a query, and seconds without a word.
+constexpr uint64_t kStrangerQuery = 1 << 20;
+constexpr int64_t kStrangerIdle = 60;
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {

@@ -250,8 +250,11 @@ TEST(Info, CountsCommandsKeysAndErrors) {
         "latency_percentiles_usec_set:p50=", "# Sava\r\nthreads:2\r\n", "role:master\r\n"}) {
     EXPECT_TRUE(Has(text, part)) << part;
   }
+  const uint64_t changes = admin.server.engine().Dirty();
+  EXPECT_GT(changes, 0U);
   caller.Run({"CONFIG", "RESETSTAT"});
   EXPECT_FALSE(Has(caller.Run({"INFO", "commandstats", "errorstats"}), "cmdstat_set"));
+  EXPECT_EQ(admin.server.engine().Dirty(), changes) << "the save rules count on";
   EXPECT_EQ(caller.Run({"INFO", "cluster", "nosuch"}),
             "$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
 }

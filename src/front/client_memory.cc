@@ -1,4 +1,4 @@
-// The part of EventLoop that counts what its clients take: toward maxmemory, and for
+// The part of EventLoop that counts the memory of its clients: toward maxmemory, and for
 // maxmemory-clients, which closes the largest of them.
 #include <spdlog/spdlog.h>
 
@@ -12,7 +12,8 @@ namespace sava::front {
 
 using engine::Client;
 
-// Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
+// Eviction uses the present size of clients' buffers; the allocator's figures are read only now and
+// then.
 void EventLoop::CountBuffers(Connection& connection) {
   Client& client = connection.client;
   ChargeMemory(connection);

@@ -21,7 +21,7 @@ using engine::Client;
 
 namespace {
 
-// How long the two sides may take to agree on how to speak.
+// How long a handshake may take.
 constexpr int64_t kHandshakeMs = 10000;
 
 void NoteFailedHandshake(const Connection& connection, const net::Transfer& read) {
@@ -117,7 +117,7 @@ void EventLoop::Open(Arrival arrival) {
   opened.Opened();
 }
 
-// To forget what it watches, or waits for, takes locks.
+// Forgetting its watches and waiters takes locks.
 bool EventLoop::CannotClose(const Connection& connection) const {
   const Client& client = connection.client;
   return serving_busy_ && (connection.in_work || !client.transaction.watched.empty() ||
@@ -207,7 +207,7 @@ void EventLoop::GoOnLater(Connection& connection) {
   going_on_.push_back(&connection);
 }
 
-// Each gets one turn, as far as the round's time goes, but at least the first. The others come
+// Each gets one turn while the round has time, the first one always. The others come
 // first in the next round.
 void EventLoop::GoOn() {
   const std::vector<Connection*> now = std::exchange(going_on_, {});
@@ -245,7 +245,7 @@ void EventLoop::DeliverMail() {
   }
 }
 
-// Clients that may go on: their kept input is looked at again.
+// Clients that may go on: their kept input is parsed again.
 void EventLoop::Resume() {
   engine_.ResumeWaiting(lane_);
   bool any = false;
@@ -304,7 +304,7 @@ void EventLoop::EndDrain() {
   loop_.Wake();
 }
 
-// What clients have sent before they could know is read in one more round before idle connections
+// One more round reads the requests of clients that could not know yet; then idle connections
 // are closed.
 void EventLoop::CheckDrain() {
   if (!draining_) {
@@ -338,7 +338,7 @@ void EventLoop::BeforeRound() {
   if (held_.empty()) return;
   held_.EndWait();
   LetGo();
-  lane_.round = base::Budget();  // clients get as much of the round as ever
+  lane_.round = base::Budget();  // clients get the whole time of a round
 }
 
 // A millisecond of work is a round: mail, timers and new connections get their turn.
@@ -402,7 +402,7 @@ void EventLoop::ServeBusy(int wait_ms) {
     const uint64_t reads = lane_.stats.net.reads.get();
     loop_.TellReady();
     resp_.FinishRound();
-    // Those that are ready belong to the round under way: they are not looked at again at once.
+    // The ready ones belong to the round under way: polling again at once would be of no use.
     if (wait_ms > 0 && lane_.stats.net.reads.get() == reads) usleep(1000);
   }
   lane_.batch.effects.Return(std::move(under_way));
@@ -458,7 +458,7 @@ void EventLoop::AfterRound() {
   engine_.EndRound(lane_);
 }
 
-// By the clock, so that a thread that lost its core counts as a stall, as its clients feel it.
+// By the clock: a thread that has lost its core is a stall for its clients, too.
 void EventLoop::MeasureRound() {
   engine::LaneStats& stats = lane_.stats;
   const auto nanos =

@@ -16,7 +16,7 @@ using engine::Client;
 
 namespace {
 
-// Answers that a client without the password has not taken yet.
+// Bytes of answers that a client without the password has not taken yet, at most.
 constexpr size_t kStrangerPending = 1024;
 
 // How long an answer waits for a log that cannot be written.
@@ -67,9 +67,9 @@ void EventLoop::CloseOver(Connection& connection) {
   Close(connection);
 }
 
-// How many of the pending bytes may leave now. What was produced since the last call tells of what
-// the client has changed, so it waits for that. With `always` it also waits for what others have
-// changed and the client has read, so that no client sees what a power failure takes back.
+// How many of the pending bytes may leave now. The bytes produced since the last call tell of the
+// client's own changes, so they wait for these. With `always` they also wait for changes of others
+// that the client has read, so that no client sees what a power failure takes back.
 size_t EventLoop::Writable(Connection& connection) {
   const Client& client = connection.client;
   const size_t pending = client.out.pending();
@@ -83,7 +83,7 @@ size_t EventLoop::Writable(Connection& connection) {
 
 // ---- output that waits for the barrier ----
 
-// Lets go what is kept.
+// Sends the output whose changes are kept.
 void EventLoop::LetGo() {
   const journal::Barrier* const barrier = host_.barrier();
   for (OutputHold* hold : held_.TakeKept(barrier == nullptr ? UINT64_MAX : barrier->kept())) {
@@ -113,17 +113,17 @@ void EventLoop::SettleHeld() {
   if (held_.newest() > asked_ || !left_to_others_) engine_.journal().Nudge();
 }
 
-// Writes what the answers of this loop wait for: two threads that wake each other would take
-// longer. The next round follows at once and lets go what is kept by then. REQUIRES: outside the
-// gate, since a write may have to wait for the disk.
+// Merges and writes the records that the answers of this loop wait for: two threads that wake each
+// other would take longer. The next round follows at once and sends the answers that are kept by
+// then. REQUIRES: outside the gate, since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
   if (!writes_log_) return;
   asked_ = held_.newest();
   left_to_others_ = !engine_.journal().MergeHere();
 }
 
-// The log cannot be written and may never be. A client that has waited too long is not told what
-// became of its write, as when a connection breaks. With `always` it goes on waiting.
+// The log cannot be written and may never be. A client that has waited too long is closed without
+// an answer, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
   const journal::Barrier* const barrier = host_.barrier();
   if (barrier == nullptr || barrier->always() || barrier->good()) return;
@@ -190,7 +190,7 @@ void EventLoop::Send(Connection& connection) {
     }
   }
   if (OverOutputLimit(connection)) return CloseOver(connection);
-  // Whatever it still sends is of no use.
+  // Its further input is of no use.
   if (client.has(engine::kClientCloseAfterReply)) SetReading(connection, false);
 }
 
@@ -201,7 +201,7 @@ void EventLoop::SetReading(Connection& connection, bool on) {
   if (on && connection.transport->Pending()) GoOnLater(connection);
 }
 
-// Has epoll watch for what the connection waits for.
+// Tells epoll which events the connection waits for.
 void EventLoop::Ask(Connection& connection) {
   const uint32_t wanted =
       (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);

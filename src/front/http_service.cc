@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kReadSize = 16 << 10;
 constexpr size_t kMaxRead = 1 << 20;
-// Answers not taken yet beyond which no further request is looked at.
+// With more bytes of answers not taken yet, no further request is parsed.
 constexpr size_t kBacklog = 256 << 10;
 // How long input is read and thrown away before the connection is closed.
 constexpr int64_t kLingerMs = 2000;
@@ -116,7 +116,7 @@ void HttpService::Read(HttpConnection& connection) {
   RunInput(connection);
 }
 
-// The client has said all it wants to say; what it asked for is still answered.
+// The client has closed its side; its requests are still answered.
 void HttpService::EndOfInput(HttpConnection& connection) {
   if (connection.client.out.empty()) return loop_.Close(connection);
   connection.ending = true;
@@ -231,7 +231,7 @@ bool HttpService::Admit(HttpConnection& connection) {
   return false;
 }
 
-// The request is its user's.
+// The request runs as its user.
 void HttpService::UseUser(engine::Client& client, std::string user) {
   if (engine_.users().Find(user) == nullptr) user = "default";
   if (client.user == user) return;
@@ -245,7 +245,7 @@ void HttpService::NoteRefused(const HttpConnection& connection) {
                            http::UserOf(connection.parser.request().authorization), lane_.now_ms);
 }
 
-// What has not been answered stays with the connection.
+// Requests without an answer stay with the connection.
 void HttpService::Keep(HttpConnection& connection, const char* bytes, size_t size, size_t used) {
   base::Buffer& input = connection.input;
   if (input.empty()) {
@@ -274,7 +274,7 @@ void HttpService::Respond(HttpConnection& connection, bool close) {
   connection.admitted = connection.told_continue = false;
 }
 
-// What follows cannot be told from the request that went wrong: the connection ends.
+// The bytes behind a broken request cannot be told from it: the connection ends.
 void HttpService::Refuse(HttpConnection& connection, int status, std::string_view detail) {
   http::Problem(&response_, status, detail);
   connection.linger = true;

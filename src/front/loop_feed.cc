@@ -1,4 +1,4 @@
-// The part of EventLoop that sends a client what follows its replies: a replica's feed.
+// The part of EventLoop that sends a replica's feed, which follows its replies.
 #include <vector>
 
 #include "engine/output_feed.h"

@@ -16,7 +16,7 @@ using engine::Client;
 
 namespace {
 
-// Its commands wait, not for an answer of theirs.
+// Its next commands wait; no command of it is under way.
 constexpr uint32_t kHeldBack = engine::kClientParked | engine::kClientPaused;
 
 constexpr size_t kArena = 1 << 20;
@@ -103,7 +103,7 @@ protocol::ParseLimits RespService::LimitsFor(const RespConnection& connection) c
   return {loop_.limits().max_bulk.load(std::memory_order_relaxed), connection.client.authenticated};
 }
 
-// What is queued in a transaction counts, too.
+// Commands queued in a transaction count, too.
 uint64_t RespService::QueryLimitFor(const RespConnection& connection) const {
   const uint64_t limit = loop_.limits().query_buffer.load(std::memory_order_relaxed);
   return connection.client.authenticated ? limit : std::min(limit, kStrangerQuery);
@@ -175,7 +175,7 @@ bool RespService::ReadInput(RespConnection& connection) {
 void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
   if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
-  // In the next round what it has sent is run, and it is not to send faster than that.
+  // Its input is run in the next round, and it must not send faster than that.
   if (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
       !connection.input.empty()) {
     return;
@@ -288,7 +288,7 @@ void RespService::TakeOutcomes() {
   base::ClearAndTrim(&args_, kKeptArgs);
 }
 
-// Keeps what was not used of the round's input, and answers.
+// Keeps the unused rest of the round's input, and answers.
 void RespService::FinishConnection(RespConnection& connection) {
   connection.in_round = false;
   if (connection.closed) return;

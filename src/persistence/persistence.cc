@@ -29,7 +29,7 @@ namespace {
 // A snapshot that failed is not tried again by a rule before this many seconds.
 constexpr int64_t kSaveRetrySeconds = 5;
 constexpr int kSavingNice = 5;
-// So long the end of the server waits for a log that cannot be written.
+// How long the end of the server waits for a log that cannot be written.
 constexpr int64_t kShortPatienceMs = 1000;
 constexpr std::chrono::milliseconds kMemoryPause(10);
 
@@ -135,7 +135,7 @@ void Persistence::Run() {
     }
     if (stopping_) continue;
     if (jobs_.empty()) base::IfMemory([this] { StartScheduled(); });
-    // A disk that fails is not asked again at once.
+    // After a failure of the disk there is no new try at once.
     if (RepairDue() || match_log_.load()) {
       wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_ || !jobs_.empty(); });
     }
@@ -195,7 +195,7 @@ void Persistence::RunAlone(const std::function<void()>& work) {
     try {
       engine_.Exclusively(engine_.house_lane(), work);
       done.set_value();
-    } catch (...) {  // it is the caller's
+    } catch (...) {  // the caller handles it
       done.set_exception(std::current_exception());
     }
     return {};
@@ -204,13 +204,13 @@ void Persistence::RunAlone(const std::function<void()>& work) {
   done.get_future().get();
 }
 
-// ---- what commands ask for ----
+// ---- for commands ----
 
 Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
   std::lock_guard lock(mutex_);
   const Activity now = figures_.activity;
   if (now == Activity::kBgsave || now == Activity::kSave || now == Activity::kCopy) {
-    // In Redis a save after FLUSHALL is over before anybody can ask for another.
+    // In Redis a save after FLUSHALL is over before any client can start another.
     if (!figures_.save.runs_after_flush || now == Activity::kCopy) return Started::kBusySame;
     figures_.save.scheduled = true;
     return Started::kStarted;

@@ -1,4 +1,4 @@
-// The commands about keeping the data: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF.
+// The commands of persistence: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF.
 #include <string>
 
 #include "commands/family.h"

@@ -1,4 +1,4 @@
-// INFO's section about what keeps the data: loading, snapshots, the append-only log.
+// INFO's section about persistence: loading, snapshots, the append-only log.
 #include <algorithm>
 
 #include "engine/info.h"
@@ -82,7 +82,7 @@ void PersistenceSection(InfoWriter& out) {
   uint64_t done = 0;
   if (figures.activity == Activity::kBgsave || figures.activity == Activity::kSave ||
       figures.activity == Activity::kRewrite) {
-    // Before its cut a save is going to have the keys of now.
+    // Before its cut a save will have the present keys.
     total = figures.cut_made ? snapshot.keys_total() : out.engine.keyspace().AllKeys();
     done = figures.cut_made ? snapshot.keys_done() : 0;
   }

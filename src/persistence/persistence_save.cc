@@ -1,4 +1,5 @@
-// What the keeper writes: snapshots, copies for others, new bases of the log, each from a cut.
+// The files that the keeper writes: snapshots, copies for others, new bases of the log, each from a
+// cut.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -32,7 +33,7 @@ config::Settings Persistence::SettingsNow() {
   return copy;
 }
 
-// The memory in use is asked for with the gate closed, too: a FLUSHALL may take tables away.
+// The memory in use is read with the gate closed, too: a FLUSHALL may take tables away.
 Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
@@ -150,7 +151,7 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
     } else if (!aborted && background) {
       figures_.save.last_ok = false;
     }
-    // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
+    // After a failure of the disk there is no new try at once: the save rules decide from now on.
     if (!status && !aborted) figures_.save.after_flush = false;
     if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
     save_failed_.store(!figures_.save.last_ok);
@@ -164,7 +165,7 @@ void Persistence::MakeCopy(std::shared_ptr<Copy> copy) {
   const auto work = [this, copy]() -> std::string {
     base::Result<uint64_t> written = base::Error{"out of memory"};
     base::IfMemory([&] { written = WriteCopy(*copy); });
-    // What is called may hold the copy in turn.
+    // The callbacks may hold the copy in turn.
     const auto done = std::exchange(copy->done, nullptr);
     copy->at_cut = nullptr;
     copy->after_cut = nullptr;

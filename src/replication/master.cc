@@ -231,7 +231,7 @@ Master::Answer Master::Now(const Wanted& wanted, int64_t target) const {
   Answer answer;
   const storage::AofLog* const log = persistence_.active_log();
   answer.local = log != nullptr && log->durable() >= wanted.ticket;
-  // Nothing was written, or all of it is in the stream: what came behind it counts, too.
+  // Nothing was written, or all of it is in the stream: later bytes count, too.
   if (target < 0 && wanted.ticket <= 1) target = 0;
   if (target < 0 && stream_.merged() >= wanted.ticket) target = stream_.data_end();
   if (target >= 0) {
@@ -260,8 +260,8 @@ void Master::Await(const Client& client, const Wanted& wanted,
   RequestAcks();
 }
 
-// Those that have enough. The others stay; one that has given up is forgotten when it would be
-// answered.
+// Answers the clients that have enough replicas. The others stay; one that has given up is
+// forgotten when it would be answered.
 void Master::AnswerWaiting() {
   const std::lock_guard lock(mutex_);
   const uint64_t merged = stream_.merged();
@@ -332,7 +332,7 @@ bool Master::AwaitReplicas(int64_t millis, const std::function<bool()>& hurried)
     engine_.journal().Flush();
     end = stream_.data_end();
     auto now = replicas();
-    // Tools that take a stream without a word are not waited for.
+    // Tools that take a stream and never acknowledge are not waited for.
     std::erase_if(now, [](const auto& one) {
       return !one->identity.psync || one->identity.announced.rdb_only;
     });

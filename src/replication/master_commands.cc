@@ -1,5 +1,5 @@
-// The commands by which others become replicas of this server, and those that wait for replicas:
-// PSYNC, SYNC, REPLCONF, WAIT, WAITAOF, FAILOVER, ROLE.
+// The commands by which other servers become replicas of this one, and those that wait for
+// replicas: PSYNC, SYNC, REPLCONF, WAIT, WAITAOF, FAILOVER, ROLE.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ commands::LockClass PsyncLock(commands::Args args) {
   return AsksToTakeOver(args) ? commands::LockClass::kAll : commands::LockClass::kNone;
 }
 
-// The own master asks this server to become the master. False: the error was replied.
+// This server's master asks it to become the master. False: the error was replied.
 bool TakeOver(Context& ctx) {
   Master& master = ctx.part<Master>();
   if (!master.following().is_replica()) {

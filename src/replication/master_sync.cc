@@ -16,7 +16,7 @@ namespace sava::replication {
 
 namespace {
 
-// What the copy says of the stream it belongs to.
+// The fields by which the copy names its place in the stream.
 class StreamFields final : public snapshot::RdbAux {
  public:
   void Set(const ChangeStream::Mark& mark) {
@@ -132,7 +132,7 @@ void Master::CutMade(Sync& sync) {
                  [&sync](const ChangeStream::Mark& mark) { sync.mark.set_value(mark); });
 }
 
-// From here on each replica's feed has what it sends.
+// From here on each replica's feed sends the copy.
 void Master::AfterCut(const std::shared_ptr<Sync>& sync) {
   engine_.journal().Nudge();
   const ChangeStream::Mark mark = sync->mark.get_future().get();

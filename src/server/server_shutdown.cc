@@ -79,7 +79,7 @@ void Server::AwaitScripts(ShutdownRequest* request) {
   }
 }
 
-// HTTP requests that have begun are answered, then writes wait and what there is to save is saved.
+// HTTP requests that have begun are answered, then writes wait and the data is saved.
 // False when that failed: everything is as before.
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");

@@ -130,7 +130,7 @@ base::Status AofLog::PrepareSwitch() {
 // once.
 bool AofLog::SwitchToPrepared() {
   if (prepared_ == nullptr || busy_ || unsure_ || needs_base_) return false;
-  // One without records does not tell of what comes before it.
+  // An increment without records says nothing of the earlier ones.
   if (current_ == nullptr || current_->broken || !current_->named || !current_->after.empty()) {
     return false;
   }
@@ -206,8 +206,8 @@ std::string AofLog::TemporaryBase() const {
   return Path(fmt::format("temp-rewriteaof-{}", options_.name));
 }
 
-// The base is there before the switch was made: what comes before the switch and is not written
-// needs not be written any more.
+// The base is there before the switch was made: unwritten records before the switch need not be
+// written any more.
 base::Status AofLog::SwitchForFinish(Lock& lock) {
   {
     const std::lock_guard pending(pending_.mutex);
@@ -268,7 +268,7 @@ base::Status AofLog::FinishRewrite(bool rdb) {
     lock.unlock();
     status = NameBase(rdb, *increment, &next);
     const auto base_size = status ? files_.Size(Path(next.files[0].name)) : uint64_t{0};
-    // Neither is held while the other is waited for: a sync may take long.
+    // The two locks are not held together: a sync may take long.
     Lock sync(sync_mutex_, std::defer_lock);
     std::lock(lock, sync);
     busy_ = false;
@@ -346,7 +346,7 @@ void AofLog::Abort(Lock& lock) {
   hold_writes_ = false;
   settled_.notify_all();
   if (std::exchange(rewriting_, false) && !current_->named) {
-    // Without the base its records mean nothing.
+    // Without the base its records are useless.
     orphans_.push_back(current_->name);
     current_ = nullptr;
     Discard();
@@ -371,7 +371,7 @@ base::Result<bool> AofLog::FindManifest(FileSystem& files, const std::string& di
   return true;
 }
 
-// The last increment, to go on in it. None when it is not one of Sava's: without their first line
+// The last increment, to append to it. None when it is not one of Sava's: without their first line
 // a start could not tell what a crash leaves behind its end from damage.
 base::Result<std::shared_ptr<AofLog::Increment>> AofLog::LastIncrement(const AofFile& last) {
   const std::string path = Path(last.name);

@@ -261,7 +261,8 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .summary = "Shows what a user may do.",
      .complexity = "O(1)",
      .arguments = "username",
-     .reply = "map: flags, passwords, commands, keys, channels, selectors; null for nobody",
+     .reply =
+         "map: flags, passwords, commands, keys, channels, selectors; null for an unknown user",
      .example = "ACL GETUSER default"},
     {.name = "help",
      .handler = commands::HelpCommand,

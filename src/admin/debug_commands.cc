@@ -428,7 +428,7 @@ constexpr Subcommand kSubcommands[] = {
      "otherwise it is given back at once."},
     {"SEGFAULT", 2, 2, Segfault, false, "", "Ends the server by an invalid access to memory."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
-     "Switches the removal of expired keys that nobody asks for off or on."},
+     "Switches the background removal of expired keys off or on."},
     {"SET-DISABLE-DENY-SCRIPTS", 3, 3, AnyInScripts, false, "<0|1>",
      "Lets scripts call the commands that they may not call otherwise."},
     {"SET-SKIP-CHECKSUM-VALIDATION", 3, 3, SkipChecksums, false, "<0|1>",

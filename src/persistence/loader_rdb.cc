@@ -85,7 +85,8 @@ class LoadingSink final : public storage::RdbSink {
     for (snapshot::RdbAux* aux : options_.aux) {
       if (aux->LoadFunction(code)) return {};
     }
-    if (options_.warn) options_.warn("A function library is left out: nobody keeps it");
+    if (options_.warn)
+      options_.warn("A function library is left out: there is no place for libraries here");
     return {};
   }
   base::Status AuxData(const types::TypeInfo& /*type*/) override { return {}; }

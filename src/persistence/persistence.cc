@@ -365,7 +365,7 @@ base::Status Persistence::PrepareNow(const Ending& ending) {
       !log_->HasItsFiles()) {
     return status;
   }
-  spdlog::warn("{}. Nobody was told of what it lacks.", status.error());
+  spdlog::warn("{}. No client was told of the writes it lacks.", status.error());
   return {};
 }
 

@@ -102,7 +102,8 @@ constexpr commands::CommandSpec kRows[] = {
      .flags = kSaveFlags,
      .group = "server",
      .since = "1.0.0",
-     .summary = "Begins the append-only log anew, from the data as it is, in the background.",
+     .summary =
+         "Starts a new base of the append-only log from the present data, in the background.",
      .complexity = "O(1)",
      .reply = "a line that says so",
      .example = "BGREWRITEAOF"},

@@ -117,6 +117,8 @@ void ClusterSection(InfoWriter& out) { out.Field("cluster_enabled", 0); }
 void SavaSection(InfoWriter& out) {
   const ProcessFacts& facts = out.part<ProcessFacts>();
   using engine::LaneStats;
+  using engine::RoundStats;
+  using engine::UpkeepStats;
   CommandTotals rounds;
   uint64_t longest = 0;
   for (const auto& lane : out.engine.lanes()) {

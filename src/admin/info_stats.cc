@@ -11,10 +11,13 @@ namespace sava::admin {
 
 namespace {
 
+using engine::ClientStats;
 using engine::InfoWriter;
-using engine::Ratio;
-
+using engine::KeyStats;
 using engine::LaneStats;
+using engine::NetStats;
+using engine::Ratio;
+using engine::UpkeepStats;
 
 double Kilobytes(const std::atomic<int64_t>& bytes) {
   return static_cast<double>(bytes.load(std::memory_order_relaxed)) / 1024;

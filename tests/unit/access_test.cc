@@ -262,12 +262,12 @@ TEST_F(AccessTest, WaitersAreAskedAgain) {
   engine::TestClient pusher(test_, 0);
   Users& users = test_.engine.users();
   ASSERT_TRUE(users.Set("ann", {"on", "nopass", "~*", "+blpop", "+get"}, 0).ok());
-  waiter.asker.client.user = "ann";
+  waiter.client.user = "ann";
   ASSERT_TRUE(users.Set("ann", {"on"}, 0).ok());
   EXPECT_EQ(waiter.Run({"BLPOP", "l", "0"}), "");
   ASSERT_TRUE(users.Set("ann", {"-blpop"}, 0).ok());
   EXPECT_EQ(pusher.Run({"RPUSH", "l", "x"}), ":1\r\n");
-  test_.engine.ReceiveMail(waiter.asker.lane);
+  test_.engine.ReceiveMail(waiter.lane);
   EXPECT_EQ(waiter.TakeOutput(),
             "-NOPERM User ann has no permissions to run the 'blpop' command\r\n");
   EXPECT_EQ(pusher.Run({"LLEN", "l"}), ":1\r\n") << "nothing was taken";

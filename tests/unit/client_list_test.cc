@@ -154,8 +154,8 @@ TEST(ClientFilter, NeedsEveryConditionToHold) {
   for (const int broken : {0, 1, 2, 3, 4, 5}) {
     ClientFilter other = filter;
     if (broken == 0) other.id = 8;
-    if (broken == 1) other.peer.addr = "127.0.0.1:5001";
-    if (broken == 2) other.peer.laddr = "";
+    if (broken == 1) other.addr = "127.0.0.1:5001";
+    if (broken == 2) other.laddr = "";
     if (broken == 3) other.user = "alice";
     if (broken == 4) other.type = ClientType::kPubsub;
     if (broken == 5) other.max_age = 13;

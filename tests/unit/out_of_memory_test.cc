@@ -817,7 +817,7 @@ TEST(OutOfMemory, TheKeeperOutlivesASave) {
       idle();
       EXPECT_EQ(keeper.StartSave(false, false), persistence::Persistence::Started::kStarted);
       idle();
-      return keeper.figures().last_save_ok;
+      return keeper.figures().save.last_ok;
     };
     for (size_t n = 0;; ++n) {
       SCOPED_TRACE("after " + std::to_string(n) + " allocations");

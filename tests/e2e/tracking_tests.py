@@ -399,7 +399,7 @@ def readers_that_are_gone_leave_the_table(context):
     eq(server.call("SET", "k", "1"), resp.OK)
     for client in staying:
         until(lambda client=client: client.call("PING") == resp.PONG and client.pushes)
-        eq(client.pushes, [[b"invalidate", [b"k"]]])
+        eq(client.pushes, [resp.Push([b"invalidate", [b"k"]])])
     eq(server.info_field("tracking_total_items"), "0")
 
 

@@ -125,6 +125,8 @@ class Server final : public engine::Host, public front::FrontHost {
   void AwaitScripts(ShutdownRequest* request);
   bool Shutdown(const ShutdownRequest& request);
   void RefuseShutdown();
+  bool AwaitsFirstBase(bool force) const;
+  bool TakeHurry();
 
   std::unique_ptr<config::Config> config_;
   commands::CommandTable table_;
@@ -144,6 +146,7 @@ class Server final : public engine::Host, public front::FrontHost {
   const std::string start_folder_;
   config::OomScore oom_score_;
   std::atomic<bool> shutting_down_{false};
+  std::atomic<int64_t> end_ms_{0};  // by then replicas are not waited for any more; 0: never
   std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
   std::atomic<bool> hurried_{false};

@@ -4,6 +4,7 @@
 // Not thread-safe, but for Waker.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -37,7 +38,9 @@ class Waker {
 
 class ReplicaWire {
  public:
-  explicit ReplicaWire(const Waker* waker) : waker_(*waker) {}
+  // `total`: where what is received is counted, too.
+  explicit ReplicaWire(const Waker* waker, std::atomic<uint64_t>* total = nullptr)
+      : waker_(*waker), total_(total) {}
 
   enum class Outcome : uint8_t {
     kDone,
@@ -63,7 +66,6 @@ class ReplicaWire {
   const std::string& peer() const { return peer_; }
   const std::string& self() const { return self_; }
   int fd() const { return transport_ == nullptr ? -1 : transport_->fd(); }
-  uint64_t received() const { return received_; }
   uint64_t sent() const { return sent_; }
 
  private:
@@ -72,12 +74,12 @@ class ReplicaWire {
   Outcome AwaitEvents(uint32_t wanted, int64_t deadline_ms, bool may_wake, uint32_t* ready);
 
   const Waker& waker_;
+  std::atomic<uint64_t>* const total_;
   std::unique_ptr<net::Transport> transport_;
   std::string rest_;
   std::string peer_;
   std::string self_;
   std::string error_;
-  uint64_t received_ = 0;
   uint64_t sent_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "replication/change_stream.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -28,15 +30,43 @@ void ChangeStream::End() {
   history_.offset = backlog_->written();
   history_.id = NewId();
   history_.ForgetSecond();
+  TellAllMarks();
   backlog_.reset();
   held_.clear();
   running_.store(false, std::memory_order_release);
 }
 
-void ChangeStream::Restore(const History& history) {
+void ChangeStream::ChangeId() {
+  const std::lock_guard lock(mutex_);
+  history_.id = NewId();
+  history_.ForgetSecond();
+}
+
+void ChangeStream::GoOn(const History& history) {
   const std::lock_guard lock(mutex_);
   history_ = history;
-  offset_.store(history.offset, std::memory_order_release);
+  Reset(history.offset);
+}
+
+void ChangeStream::AppendGone(int db, std::string_view key) {
+  const std::string command = fmt::format("*2\r\n$3\r\nDEL\r\n${}\r\n{}\r\n", key.size(), key);
+  const journal::EffectHeader header{.ticket = 0,
+                                     .size = command.size(),
+                                     .database = static_cast<uint64_t>(db),
+                                     .to = journal::kToReplicas,
+                                     .last = 1};
+  const std::lock_guard lock(mutex_);
+  Out out{*this};
+  framing_.Append(journal::Record(&header, command.data()), out);
+  PublishAll();
+}
+
+// What was written needs no disk.
+void ChangeStream::PublishAll() {
+  seen_end_ = record_end_ = backlog_->written();
+  backlog_->Publish(seen_end_);
+  data_end_.store(seen_end_, std::memory_order_release);
+  offset_.store(seen_end_, std::memory_order_release);
 }
 
 void ChangeStream::Reset(int64_t offset) {
@@ -223,10 +253,7 @@ void ChangeStream::AppendRaw(std::string_view bytes) {
       AppendCommand(command);
       bytes.remove_prefix(command.size());
     }
-    seen_end_ = record_end_ = backlog_->written();
-    backlog_->Publish(seen_end_);
-    data_end_.store(seen_end_, std::memory_order_release);
-    offset_.store(seen_end_, std::memory_order_release);
+    PublishAll();
   }
   hooks_.moved();
 }

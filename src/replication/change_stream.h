@@ -92,8 +92,13 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void WantAcks() { wants_acks_.store(true); }
   // More is kept.
   void Kept();
-  // History of a data set that was loaded. REQUIRES: not running, the gate is closed.
-  void Restore(const History& history);
+  // The history has another id from here on, and none before it. REQUIRES: the gate is closed.
+  void ChangeId();
+  // The data set that was loaded is that of the history at its offset: replicas that have it, too,
+  // may go on from there. REQUIRES: not running; nothing has changed since.
+  void GoOn(const History& history);
+  // The key was not loaded: its time is over. On the same thread, before anything else changes.
+  void AppendGone(int db, std::string_view key);
 
   // ---- following a master ----
   void Adopt(std::string_view id, int64_t offset) override;
@@ -131,6 +136,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void TellAllMarks();
   bool Release();
   Mark MarkHere();
+  void PublishAll();
   void Reset(int64_t offset);
 
   const Hooks hooks_;

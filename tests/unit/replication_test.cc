@@ -308,6 +308,42 @@ TEST_F(StreamTest, WhoFollowsAMasterHandsOnItsBytes) {
   EXPECT_FALSE(stream.Resume(id, 701 + static_cast<int64_t>(bytes.size())));
 }
 
+TEST_F(StreamTest, GoesOnWithWhatWasLoaded) {
+  journal.Detach(stream);
+  stream.End();
+  History loaded;
+  loaded.offset = 700;
+  loaded.second_id = NewId();
+  loaded.second_offset = 701;
+  stream.GoOn(loaded);
+  stream.AppendGone(0, "old");
+  stream.AppendGone(0, "older");
+  stream.AppendGone(2, "oldest");
+  const std::string gone = Commands(
+      {{"SELECT", "0"}, {"DEL", "old"}, {"DEL", "older"}, {"SELECT", "2"}, {"DEL", "oldest"}});
+  journal.Attach(stream);
+  Log({{"SET", "a", "1"}});
+  journal.Flush();
+  journal.MergeHere();
+  const auto mark = stream.Resume(loaded.second_id, 700);
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(mark->id, loaded.id);
+  EXPECT_EQ(ReadAll(*mark->backlog, mark->place),
+            gone + Commands({{"SELECT", "0"}, {"SET", "a", "1"}}));
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 701)) << "it has seen more than was loaded";
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 699));
+}
+
+TEST_F(StreamTest, AnotherIdHasNoPast) {
+  Log({{"SET", "a", "1"}});
+  Text();
+  const History before = stream.history();
+  stream.ChangeId();
+  EXPECT_FALSE(stream.Resume(before.id, before.offset));
+  EXPECT_TRUE(stream.Resume(stream.history().id, before.offset));
+  EXPECT_EQ(stream.history().second_offset, -1);
+}
+
 TEST_F(StreamTest, ItsHistoryEndsWithIt) {
   Log({{"SET", "a", "1"}});
   Text();

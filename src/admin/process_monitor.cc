@@ -76,8 +76,9 @@ void ProcessMonitor::Tick() {
   const engine::ReplicationFigures replication = facts_.replication();
   sample.replica_input = replication.input_bytes;
   sample.replica_output = replication.output_bytes;
-  sample.input = engine_.Total(&engine::LaneStats::net_input) + sample.replica_input;
-  sample.output = engine_.Total(&engine::LaneStats::net_output);
+  sample.input =
+      engine_.Total(&engine::LaneStats::net, &engine::NetStats::input) + sample.replica_input;
+  sample.output = engine_.Total(&engine::LaneStats::net, &engine::NetStats::output);
   const int64_t elapsed = sample.at_ms - last_sample_.at_ms;
   if (last_sample_.at_ms != 0 && elapsed > 0) {
     const auto rate = [elapsed](uint64_t now, uint64_t before) {

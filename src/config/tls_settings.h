@@ -29,7 +29,7 @@ struct TlsRules {
   int64_t http_tls_port = 0;
   TlsAuth tls_auth_clients = TlsAuth::kYes;
   bool tls_replication = false;
-  bool tls_cluster = false;  // MIGRATE
+  bool tls_cluster = false;   // MIGRATE
   std::string tls_protocols;  // empty: TLSv1.2 and TLSv1.3
   std::string tls_ciphers;
   std::string tls_ciphersuites;

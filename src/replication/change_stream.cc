@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -154,14 +155,14 @@ bool ChangeStream::Release() {
 // ---- places ----
 
 ChangeStream::Mark ChangeStream::MarkHere() {
-  return {backlog_, backlog_->AtWritten(), history_.id};
+  return {backlog_, backlog_->AtWritten(), history_.id, std::max(framing_.database(), 0)};
 }
 
 // Those up to the ticket that comes next.
 void ChangeStream::TellMarks(uint64_t next) {
   std::erase_if(requests_, [&](const Request& request) {
     if (request.ticket > next) return false;
-    framing_.Restart();
+    if (request.begins) framing_.Restart();
     request.tell(MarkHere());
     return true;
   });
@@ -172,10 +173,10 @@ void ChangeStream::TellAllMarks() {
   for (const Request& request : std::exchange(requests_, {})) request.tell(MarkHere());
 }
 
-void ChangeStream::MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell) {
+void ChangeStream::MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell) {
   const std::lock_guard lock(mutex_);
   if (!raw_.load(std::memory_order_relaxed)) {
-    requests_.push_back({ticket, std::move(tell)});
+    requests_.push_back({ticket, begins, std::move(tell)});
   } else {
     tell(MarkHere());
   }
@@ -195,6 +196,11 @@ History ChangeStream::history() const {
   History copy = history_;
   if (backlog_ != nullptr) copy.offset = backlog_->written();
   return copy;
+}
+
+int ChangeStream::db() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(framing_.database(), 0);
 }
 
 ChangeStream::Figures ChangeStream::figures() const {

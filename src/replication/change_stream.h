@@ -48,6 +48,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
     std::shared_ptr<Backlog> backlog;
     BacklogPlace place;
     std::string id;
+    int db = 0;  // that is selected there
   };
 
   explicit ChangeStream(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -59,10 +60,12 @@ class ChangeStream final : public journal::Consumer, public Stream {
   bool running() const { return running_.load(std::memory_order_acquire); }
 
   // ---- places in it ----
-  // Tells where the stream is when all below the ticket is in it, and nothing else; what follows
-  // begins with SELECT. On the thread that merges, or at once. REQUIRES: running(), the gate is
-  // closed; the ticket is that of the journal's Cut.
-  void MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell);
+  // Tells where the stream is when all below the ticket is in it, and nothing else. `begins`: what
+  // follows is read without what came before, and so begins with SELECT. On the thread that merges,
+  // or at once. REQUIRES: running(), the gate is closed; the ticket is that of the journal's Cut.
+  void MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell);
+  // The database that is selected at the end of what records have brought.
+  int db() const;
   // A replica that has followed `id` goes on with the byte `from`, counted from 0. Empty: what it
   // misses is not there. On any thread.
   std::optional<Mark> Resume(std::string_view id, int64_t from);
@@ -117,6 +120,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
  private:
   struct Request {
     uint64_t ticket;
+    bool begins;
     std::function<void(const Mark&)> tell;
   };
   // What was written up to `end` may be read when all below the ticket is kept.

@@ -221,8 +221,7 @@ Follower::Place Follower::Now() const {
   const bool known = is_replica() ? link_.resumable() : master_.stream().running();
   if (!known) return {};
   const History history = stream_.history();
-  // What a master's stream brings next begins with SELECT.
-  return {history.id, history.offset, is_replica() ? link_.db() : 0};
+  return {history.id, history.offset, is_replica() ? link_.db() : master_.stream().db()};
 }
 
 // A master's place is known when all records of before have been merged.
@@ -230,9 +229,10 @@ void Follower::AtCut() {
   const auto place = std::make_shared<std::promise<Place>>();
   cut_ = place->get_future().share();
   if (is_replica() || !master_.stream().running()) return place->set_value(Now());
-  master_.stream().MarkAt(engine_.journal().Cut(), [place](const ChangeStream::Mark& mark) {
-    place->set_value({mark.id, mark.place.at, 0});
-  });
+  const auto tell = [place](const ChangeStream::Mark& mark) {
+    place->set_value({mark.id, mark.place.at, mark.db});
+  };
+  master_.stream().MarkAt(engine_.journal().Cut(), false, tell);
 }
 
 void Follower::Save(snapshot::CutWriter& out) const {

@@ -135,10 +135,9 @@ bool Server::Shutdown(const ShutdownRequest& request) {
 }
 
 void Server::RefuseShutdown() {
-  spdlog::warn("{}",
-               aborted_.load()
-                   ? "Shutdown manually aborted"
-                   : "Errors trying to shut down the server. Check the logs for more information.");
+  if (!aborted_.load()) {
+    spdlog::warn("Errors trying to shut down the server. Check the logs for more information.");
+  }
   std::vector<ShutdownRequest> clients;
   {
     std::lock_guard lock(shutdown_mutex_);
@@ -182,6 +181,7 @@ void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint6
 
 bool Server::AbortShutdown() {
   if (!shutting_down()) return false;
+  spdlog::warn("Shutdown manually aborted");
   aborted_.store(true);
   hurried_.store(true);
   persistence_->GiveUp();

@@ -239,12 +239,23 @@ TEST_F(StreamTest, FramesRecordsAndCountsTheirBytes) {
 TEST_F(StreamTest, APlaceInItBeginsWithSelect) {
   Log({{"SET", "a", "1"}});
   int64_t at = -1;
-  stream.MarkAt(journal.Cut(), [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
+  stream.MarkAt(journal.Cut(), true, [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
   Log({{"SET", "b", "1"}});
+  int db = -1;
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db = mark.db; });
+  Log({{"SET", "c", "1"}}, 5);
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db += mark.db; });
+  Log({{"SET", "d", "1"}}, 5);
   const std::string all = Text();
   const std::string before = Commands({{"SELECT", "0"}, {"SET", "a", "1"}});
   EXPECT_EQ(at, static_cast<int64_t>(before.size()));
-  EXPECT_EQ(all, before + Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
+  EXPECT_EQ(all, before + Commands({{"SELECT", "0"},
+                                    {"SET", "b", "1"},
+                                    {"SELECT", "5"},
+                                    {"SET", "c", "1"},
+                                    {"SET", "d", "1"}}));
+  EXPECT_EQ(db, 5) << "0, then 5";
+  EXPECT_EQ(stream.db(), 5);
 }
 
 TEST_F(StreamTest, PingsStandBetweenRecordsAndCount) {

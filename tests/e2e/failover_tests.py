@@ -141,6 +141,8 @@ class House:
         for replica in self.replicas:
             until(lambda r=replica: linked(r), 30, "the link")
         self.sentinels = []
+        self.processes = []
+        context.at_end(self.end)
         folder = context.temp_dir()
         for number in range(count):
             port = free_port()
@@ -153,10 +155,18 @@ class House:
                            % (port, folder, self.line.port, quorum))
             process = subprocess.Popen([binary, path], stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            context.at_end(lambda one=process: (one.kill(), one.wait()))
+            self.processes.append(process)
             self.sentinels.append(port)
         for port in self.sentinels:
             until(lambda p=port: self.knows_all(p), 90, "what a sentinel has to know")
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        for server in (self.master, *self.replicas):
+            server.stop()
+        self.line.close()
 
     def knows_all(self, port):
         try:
@@ -225,6 +235,7 @@ def fail_over(context, event, copies=0, least=0, count=3, quorum=2):
                 % (event, count,
                    "WAIT %d" % copies if copies else "min-replicas-to-write %d" % least,
                    lost, writers.count()))
+    house.end()
     return writers.count(), lost
 
 

@@ -8,7 +8,7 @@ namespace sava::replication {
 namespace {
 
 // At most this many blocks leave at once: a slow reader that is dropped may have kept gigabytes.
-constexpr int kTrimAtOnce = 64;
+constexpr int kTrimAtOnce = 128;
 constexpr int64_t kBlocksOfBacklog = 16;
 
 }  // namespace

@@ -128,7 +128,7 @@ void Master::Attach() {
 void Master::CutMade(Sync& sync) {
   stream_.Begin(engine_.settings().repl_backlog_size);
   Attach();
-  stream_.MarkAt(engine_.journal().Cut(),
+  stream_.MarkAt(engine_.journal().Cut(), true,
                  [&sync](const ChangeStream::Mark& mark) { sync.mark.set_value(mark); });
 }
 

@@ -108,7 +108,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   migrations_ = std::make_unique<replication::Migrations>(engine_.get());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
   LoadLimits();
-  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
+  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), &facts_, [this] {
     const storage::AofLog* const log = persistence_->log();
     return (log == nullptr ? 0 : log->buffered()) + master_->UncountedBytes();
   });
@@ -118,7 +118,16 @@ Server::Server(std::unique_ptr<config::Config> config)
   facts_.loop_clients = [this] {
     return loops_ == nullptr ? std::string() : loops_->ClientCounts();
   };
-  facts_.replication = [this] { return master_->SharedFigures(); };
+  facts_.replication = [this] {
+    engine::ReplicationFigures figures = master_->SharedFigures();
+    figures.input_bytes = follower_->received();
+    return figures;
+  };
+  facts_.ms_to_end = [this]() -> int64_t {
+    const int64_t end = end_ms_.load();
+    return end == 0 ? -1 : std::max<int64_t>(0, end - engine_->clock().WallMillis());
+  };
+  facts_.change_history = [this] { master_->stream().ChangeId(); };
   LendParts();
 }
 
@@ -142,6 +151,8 @@ void Server::LendParts() {
   config_->OnResetStats([this] {
     engine::ResetStats(*engine_);
     engine_->acl_log().ResetDenied();
+    master_->ResetFigures();
+    follower_->ResetReceived();
   });
 }
 
@@ -222,6 +233,7 @@ void Server::ApplyHooks() {
                      "tls-ca-cert-dir",
                      "tls-auth-clients",
                      "tls-replication",
+                     "tls-cluster",
                      "tls-protocols",
                      "tls-ciphers",
                      "tls-ciphersuites",
@@ -294,6 +306,7 @@ bool Server::UseTls(const config::Settings& settings) {
     return false;
   }
   follower_->UseTls(tls->client);
+  migrations_->UseTls(settings.tls_cluster ? tls->client : nullptr);
   loops_->UseTls(std::move(*tls));
   return true;
 }

@@ -66,6 +66,7 @@ MODULES = [
     "http_tests",
     "acl_tests",
     "tls_tests",
+    "failover_tests",
     "replica_tests",
     "migrate_tests",
     "tracking_tests",

@@ -239,12 +239,23 @@ TEST_F(StreamTest, FramesRecordsAndCountsTheirBytes) {
 TEST_F(StreamTest, APlaceInItBeginsWithSelect) {
   Log({{"SET", "a", "1"}});
   int64_t at = -1;
-  stream.MarkAt(journal.Cut(), [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
+  stream.MarkAt(journal.Cut(), true, [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
   Log({{"SET", "b", "1"}});
+  int db = -1;
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db = mark.db; });
+  Log({{"SET", "c", "1"}}, 5);
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db += mark.db; });
+  Log({{"SET", "d", "1"}}, 5);
   const std::string all = Text();
   const std::string before = Commands({{"SELECT", "0"}, {"SET", "a", "1"}});
   EXPECT_EQ(at, static_cast<int64_t>(before.size()));
-  EXPECT_EQ(all, before + Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
+  EXPECT_EQ(all, before + Commands({{"SELECT", "0"},
+                                    {"SET", "b", "1"},
+                                    {"SELECT", "5"},
+                                    {"SET", "c", "1"},
+                                    {"SET", "d", "1"}}));
+  EXPECT_EQ(db, 5) << "0, then 5";
+  EXPECT_EQ(stream.db(), 5);
 }
 
 TEST_F(StreamTest, PingsStandBetweenRecordsAndCount) {
@@ -306,6 +317,42 @@ TEST_F(StreamTest, WhoFollowsAMasterHandsOnItsBytes) {
   ASSERT_TRUE(mark);
   EXPECT_EQ(ReadAll(*mark->backlog, mark->place), Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
   EXPECT_FALSE(stream.Resume(id, 701 + static_cast<int64_t>(bytes.size())));
+}
+
+TEST_F(StreamTest, GoesOnWithWhatWasLoaded) {
+  journal.Detach(stream);
+  stream.End();
+  History loaded;
+  loaded.offset = 700;
+  loaded.second_id = NewId();
+  loaded.second_offset = 701;
+  stream.GoOn(loaded);
+  stream.AppendGone(0, "old");
+  stream.AppendGone(0, "older");
+  stream.AppendGone(2, "oldest");
+  const std::string gone = Commands(
+      {{"SELECT", "0"}, {"DEL", "old"}, {"DEL", "older"}, {"SELECT", "2"}, {"DEL", "oldest"}});
+  journal.Attach(stream);
+  Log({{"SET", "a", "1"}});
+  journal.Flush();
+  journal.MergeHere();
+  const auto mark = stream.Resume(loaded.second_id, 700);
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(mark->id, loaded.id);
+  EXPECT_EQ(ReadAll(*mark->backlog, mark->place),
+            gone + Commands({{"SELECT", "0"}, {"SET", "a", "1"}}));
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 701)) << "it has seen more than was loaded";
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 699));
+}
+
+TEST_F(StreamTest, AnotherIdHasNoPast) {
+  Log({{"SET", "a", "1"}});
+  Text();
+  const History before = stream.history();
+  stream.ChangeId();
+  EXPECT_FALSE(stream.Resume(before.id, before.offset));
+  EXPECT_TRUE(stream.Resume(stream.history().id, before.offset));
+  EXPECT_EQ(stream.history().second_offset, -1);
 }
 
 TEST_F(StreamTest, ItsHistoryEndsWithIt) {

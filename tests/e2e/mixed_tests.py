@@ -11,6 +11,7 @@ import native_data
 import resp
 from harness import check, eq, test, until
 from module_tests import Load, fill, hosted
+from replication_tests import proxy_to
 
 FAST = ("--repl-diskless-sync-delay", "0")
 LOG = ("--appendonly", "yes", "--appendfsync", "no")
@@ -129,7 +130,8 @@ def a_stock_server_follows_sava(context):
     master = sava(context)
     fill(master.client())
     replica = following(stock, context, master, *LOG)
-    chained = [following(sava, context, replica, *LOG), following(stock, context, replica, *LOG)]
+    chained = [following(sava, context, replica, *LOG),
+               following(stock, context, replica, *LOG, "--repl-diskless-load", "swapdb")]
     same(master, replica, *chained)
     effects_under_load(master, replica, *chained)
     broken_links(master, replica, chained)
@@ -190,6 +192,32 @@ def times_of_hash_fields_stay_with_sava(context):
     eq(sorted(map(bytes, replica.call("HGETALL", "timed"))), [b"1", b"2", b"f", b"g"])
     check(b"CRITICAL" not in replica.log(), "the replica was sent what it does not know")
     eq(field(master, "sava_repl_native_keys_left_out"), "0")
+
+
+@test(timeout=90)
+def a_copy_that_is_cut_is_let_go(context):
+    """A stock server that loads from the connection, cut within it, goes on, and keeps nothing."""
+    replica = stock(context, "--repl-diskless-load", "swapdb")
+    for start in (sava, stock):
+        master = start(context)
+        fill(master.client(), size=1500)
+        proxy = proxy_to(context, master.port)
+        eq(master.call("SAVE"), resp.OK)
+        size = os.path.getsize(os.path.join(master.dir, "dump.rdb"))
+        for part in (0.1, 0.5, 0.9):
+            eq(replica.call("REPLICAOF", "NO", "ONE"), resp.OK)
+            replica.call("AFC.ADD", "own", "x", "y")  # so that it needs a copy
+            proxy.cut_after(int(size * part))
+            eq(replica.call("REPLICAOF", "127.0.0.1", str(proxy.port)), resp.OK)
+            until(lambda proxy=proxy: proxy.left is None, 30, "the cut")
+            same(master, replica)
+            eq(replica.call("EXISTS", "own"), 0)
+    broken = replica.log().count(b" synchronization DB from socket")
+    check(broken >= 6, "%d copies were cut" % broken)
+    eq(replica.call("REPLICAOF", "NO", "ONE"), resp.OK)
+    replica.call("FLUSHALL", "SYNC")
+    until(lambda: replica.info("sava")["sava"]["sava_dictionary_members"] == "0",
+          what="the members of copies that were let go to be gone")
 
 
 @test(timeout=60)

@@ -63,16 +63,17 @@ void Master::SettingsChanged(const config::Settings& settings) {
 
 // ---- who comes and goes ----
 
-bool Master::SendsNative(const engine::Announcement& announced) const {
+commands::Reader Master::ReaderOf(const engine::Announcement& announced) const {
+  using commands::Reader;
   switch (engine_.settings().repl_native_types) {
     case config::NativeTypes::kSend:
-      return true;
+      return announced.sava ? Reader::kSava : Reader::kStockWithModule;
     case config::NativeTypes::kOmit:
-      return false;
+      return Reader::kStock;
     case config::NativeTypes::kAuto:
       break;
   }
-  return announced.sava;
+  return announced.sava ? Reader::kSava : Reader::kStock;
 }
 
 std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
@@ -84,7 +85,7 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
   replica->ip = replica->announced.ip.empty() ? replica->address : replica->announced.ip;
   replica->port = replica->announced.port;
   replica->psync = psync;
-  replica->native = SendsNative(replica->announced);
+  replica->reader = ReaderOf(replica->announced);
   replica->since_ms = engine_.clock().WallMillis();
   replica->ack_ms.store(replica->since_ms);
   replica->wake = [this, lane = client.lane, id = client.id] {

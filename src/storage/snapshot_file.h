@@ -27,8 +27,10 @@ struct SnapshotFile {
   RdbWriter::Origin origin;
   snapshot::RdbAuxes aux;  // what goes in front of the keys
   bool keys = true;        // else only what goes in front of them; there is no snapshot then
-  // For a stock server: what it does not read is left out (self_contained), and counted here.
+  // For a stock server: what it does not read is left out, and counted here. Without `natives` that
+  // is native types too, and the snapshot must be self_contained.
   bool stock = false;
+  bool natives = true;
   uint64_t* left_out = nullptr;
   uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
   // Begins the snapshot, once everything is written that need not be of the same instant; it is

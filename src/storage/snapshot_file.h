@@ -21,14 +21,14 @@ struct SnapshotFile {
   std::function<base::Status(std::string_view)> sink;
   std::string temporary;
   std::string path;            // its final name; empty: it stays `temporary`
-  std::string aside;           // what has that name gets this one; empty: it is replaced
+  std::string aside;           // an existing file gets this name; empty: it is replaced
   bool commands = false;       // the snapshot must be self_contained
   RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;
-  snapshot::RdbAuxes aux;  // what goes in front of the keys
-  bool keys = true;        // else only what goes in front of them; there is no snapshot then
-  // For a stock server: what it does not read is left out, and counted here. Without `natives` that
-  // is native types too, and the snapshot must be self_contained.
+  snapshot::RdbAuxes aux;  // they go in front of the keys
+  bool keys = true;        // else only `aux`; there is no snapshot then
+  // For a stock server: keys that it cannot read are left out, and counted here. Without `natives`
+  // those are all of native types, and the snapshot must be self_contained.
   bool stock = false;
   bool natives = true;
   uint64_t* left_out = nullptr;

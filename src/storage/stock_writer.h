@@ -13,7 +13,7 @@ namespace sava::storage {
 
 class StockWriter final : public snapshot::CutWriter {
  public:
-  // left_out: counts what is not written; may be nullptr.
+  // left_out: counts the keys that are not written; may be nullptr.
   StockWriter(RdbWriter& out, bool natives, uint64_t* left_out)
       : out_(out),
         natives_(natives),

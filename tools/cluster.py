@@ -108,9 +108,9 @@ def reshard(cluster, tags, slots):
         moved.set()
         thread.join()
     commands, errors = results[0] if results else (0, ["no answer"])
-    print("%d slots there and back in %.1f s: %d commands, %d redirections, %d asked again, %d errors"
-          % (slots, time.monotonic() - started, commands, client.redirections, client.again,
-             len(errors)))
+    print("%d slots there and back in %.1f s: %d commands, %d redirections, %d asked again, "
+          "%d errors" % (slots, time.monotonic() - started, commands, client.redirections,
+                         client.again, len(errors)))
     for error in errors[:5]:
         print("  " + error)
     return len(errors)

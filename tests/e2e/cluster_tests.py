@@ -246,7 +246,8 @@ def a_replica_that_restarts_goes_on(context):
     client = cluster.client()
     fill(client)
     tag = TAGS[0]
-    master = next(node for node in cluster.owners() if node.port == client.slots[clusters.slot_of(tag)])
+    port = client.slots[clusters.slot_of(tag)]
+    master = next(node for node in cluster.owners() if node.port == port)
     replica = cluster.replica_of(master)
     until(lambda: replica.replication()["slave_repl_offset"]
           == master.replication()["master_repl_offset"], what="the replica's offset")

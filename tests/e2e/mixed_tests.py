@@ -285,7 +285,7 @@ def logs_of_a_stock_server_in_sava(context):
 def keys_migrate_between_hosts(context):
     """MIGRATE of every type there and back: the same values, with their expiries."""
     ours, theirs = context.client(sava(context)), context.client(stock(context))
-    ports = {ours: ours.call("CONFIG", "GET", "port")[1], theirs: theirs.call("CONFIG", "GET", "port")[1]}
+    ports = {host: host.call("CONFIG", "GET", "port")[1] for host in (ours, theirs)}
     fill(ours)
     for at in range(0, 60000, 5000):
         ours.call("AFC.ADD", "afc:huge", *["member:%d" % i for i in range(at, at + 5000)])

@@ -203,7 +203,7 @@ def commands_are_described_as_in_sava(context):
 
 @test()
 def keys_are_found_as_in_sava(context):
-    """COMMAND GETKEYS and GETKEYSANDFLAGS, also of commands that have their keys' number in front."""
+    """COMMAND GETKEYS and GETKEYSANDFLAGS, also where commands have their keys' number in front."""
     ours, theirs = context.client(context.start()), context.client(hosted(context))
     calls = {words[0]: words for words in native_data.commands()}
     calls["RL.TAKEALL"] = ("RL.TAKEALL", "2", "a", "TOKEN", "1", "1", "b", "TOKEN", "1", "1")
@@ -223,7 +223,7 @@ def keys_are_found_as_in_sava(context):
 
 @test()
 def notifications_are_those_of_sava(context):
-    """The same events of the same keys in the same order, for every native command that has some."""
+    """The same events of the same keys in the same order, for all commands that have some."""
     calls = native_data.commands("", 3, 30) + [
         ("AFC.REM", "afc:1", "w1", "w2"),
         ("AFC.DROP", "afc:2"),
@@ -649,4 +649,4 @@ def in_valkey(context):
         context.same(sorted(map(bytes, other)), sorted(map(bytes, mine)), "categories of %s" % name)
     eq(client.call("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@frontier", "-fr.add"), resp.OK)
     eq(client.call("ACL", "DRYRUN", "u", "FR.NEXT", "f", "1"), resp.OK)
-    check(b"no permissions" in bytes(client.call("ACL", "DRYRUN", "u", "BF.ADD", "b", "x")), "bf.add")
+    check(b"no permissions" in bytes(client.call("ACL", "DRYRUN", "u", "BF.ADD", "b", "x")), "u")

@@ -85,8 +85,9 @@ void ChangeStream::Reset(int64_t offset) {
 void ChangeStream::AppendCommand(std::string_view command) {
   const int64_t begin = backlog_->written();
   backlog_->Append(command);
-  if (!IsForeign(command)) return;
-  backlog_->MarkForeign(begin, backlog_->written());
+  const commands::Reader least = ReaderOf(command);
+  if (least == commands::Reader::kStock) return;
+  backlog_->MarkForeign(begin, backlog_->written(), least);
   ++foreign_;
 }
 

@@ -68,16 +68,17 @@ void Master::SettingsChanged(const config::Settings& settings) {
 
 // ---- replicas come and go ----
 
-bool Master::SendsNative(const engine::Announcement& announced) const {
+commands::Reader Master::ReaderOf(const engine::Announcement& announced) const {
+  using commands::Reader;
   switch (engine_.settings().repl_native_types) {
     case config::NativeTypes::kSend:
-      return true;
+      return announced.sava ? Reader::kSava : Reader::kStockWithModule;
     case config::NativeTypes::kOmit:
-      return false;
+      return Reader::kStock;
     case config::NativeTypes::kAuto:
       break;
   }
-  return announced.sava;
+  return announced.sava ? Reader::kSava : Reader::kStock;
 }
 
 std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
@@ -90,7 +91,7 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
                                                                 : replica->identity.announced.ip;
   replica->identity.port = replica->identity.announced.port;
   replica->identity.psync = psync;
-  replica->identity.native = SendsNative(replica->identity.announced);
+  replica->identity.reader = ReaderOf(replica->identity.announced);
   replica->since_ms = engine_.clock().WallMillis();
   replica->acks.at_ms.store(replica->since_ms);
   replica->wake = [this, lane = client.lane, id = client.id] {

@@ -136,7 +136,7 @@ class Master {
   };
 
   std::shared_ptr<Replica> Enlist(engine::Client& client, bool psync);
-  bool SendsNative(const engine::Announcement& announced) const;
+  commands::Reader ReaderOf(const engine::Announcement& announced) const;
   void StartSyncs(int64_t now_ms);
   void StartSync(std::vector<std::shared_ptr<Replica>> group);
   void CutMade(Sync& sync);

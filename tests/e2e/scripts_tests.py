@@ -925,7 +925,7 @@ def libraries_of_npm_do_the_same_as_beside_redis(context):
     npm, node = shutil.which("npm"), shutil.which("node")
     if not npm or not node:
         raise Skip("npm is not installed (Debian packages nodejs, npm)")
-    if not os.path.isdir(os.path.join(HERE, "node_modules", "bullmq")):
+    if not os.path.isdir(os.path.join(HERE, "node_modules", "bull")):
         run([npm, "ci", "--no-audit", "--no-fund"], seconds=120, cwd=HERE)
     program = os.path.join(HERE, "scripts_test.mjs")
     texts = [

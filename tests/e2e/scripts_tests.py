@@ -654,8 +654,6 @@ def two_scripts_that_stray_at_once_do_not_lock_each_other_out(context):
 
 
 def busy(server):
-    """Asked over a connection of its own: one whose command was read together with the script, or
-    with one that waits for it, waits with it."""
     client = server.client(timeout=1.0 * SLOW)
     try:
         return "BUSY" in str(client.call("GET", "x"))
@@ -709,6 +707,44 @@ def kill_from_anywhere(server):
     for other in others:
         check("NOTBUSY" in str(other.call("SCRIPT", "KILL")), "nothing runs")
         other.close()
+
+
+@test(timeout=60)
+def who_is_read_together_with_a_long_script_is_told(context):
+    """All that is sent while the only thread sleeps is one batch."""
+    context.sava_only()
+    server = context.start(
+        "--save", "", "--appendonly", "no", "--lua-time-limit", "50",
+        "--enable-debug-command", "yes", "--rename-command", "EVAL", "EV", threads=1,
+    )
+    sleeper, runs = server.client(), server.client()
+    others = [server.client() for _ in range(4)]
+    for client in (runs, *others):
+        eq(client.call("PING"), resp.Status(b"PONG"))
+    sleeper.send("DEBUG", "SLEEP", "0.3")
+    time.sleep(0.1)
+    others[0].send("SET", "k", "v")  # before the script
+    time.sleep(0.02)
+    runs.send("EV", LONG, "0")
+    runs.send("ECHO", "behind it")
+    time.sleep(0.02)
+    for other in others:
+        other.send("GET", "k")
+    others[1].send("MULTI")
+    eq(sleeper.recv(), resp.OK)
+    eq([others[0].recv(), others[0].recv()], [resp.OK, b"v"])  # they came first
+    for other in others[1:]:
+        check("BUSY" in str(other.recv()), "it is told at once")
+    eq(others[1].recv(), resp.OK)
+    check("BUSY" in str(others[1].call("GET", "k")), "also in a transaction")
+    check("BUSY" in str(others[2].call("GET", "k")), "and again")
+    others[3].close()
+    eq(others[2].call("SCRIPT", "KILL"), resp.OK)
+    check("killed by user" in str(runs.recv()), "it was told")
+    eq(runs.recv(), b"behind it")
+    check("EXECABORT" in str(others[1].call("EXEC")), "a command of it was refused")
+    for other in others[:3]:
+        eq(other.call("GET", "k"), b"v")
 
 
 @test(timeout=60)

@@ -85,7 +85,13 @@ uint32_t Scripts::FlagsOf(const Command& command, Args args) {
   const uint32_t row = command.spec->flags;
   if (args.size() < 3) return row;
   if (IsFunction(command)) {
-    const CatalogPtr catalog = libraries_.last();
+    CatalogPtr catalog = libraries_.last();
+    if (catalog->generation != engine_.libraries().generation()) {  // a data set was loaded
+      const config::Settings& settings = engine_.settings();
+      lua::Interpreter interpreter({.memory = settings.script_max_memory,
+                                    .deprecated_api = settings.lua_enable_deprecated_api});
+      catalog = libraries_.Now(interpreter);
+    }
     const Function* const function = catalog->Find(args[1]);
     return function == nullptr ? row : WithFlags(row, function->info.flags);
   }

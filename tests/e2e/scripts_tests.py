@@ -159,6 +159,9 @@ CALLS = [
         "redis.register_function('put', function(k,a) return redis.call('SET',k[1],a[1]) end)",
     ),
     ("FUNCTION", "LOAD", "#!lua name=one\nredis.register_function('x', function() end)"),
+    ("FUNCTION", "LOAD", "#!lua name=one\nredis.call('PING')"),
+    ("FUNCTION", "LOAD", "#!lua name=one"),
+    ("FUNCTION", "FLUSH", "ASYNC", "SYNC"),
     ("FUNCTION", "LOAD", "#!lua name=two\nredis.register_function('get', function() end)"),
     (
         "FUNCTION",
@@ -420,6 +423,26 @@ def functions_move_by_dump_and_files(context):
     if context.is_sava:
         eq(ours.call("DEBUG", "RELOAD"), resp.OK)
         eq(ours.call("FCALL", "g", "0"), b"two")
+
+
+@test(timeout=60)
+def the_first_call_of_a_loaded_function_is_judged_by_its_flags(context):
+    server = context.start(
+        "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+        binary=None if context.is_sava else context.options.stock,
+    )
+    client = context.client(server)
+    code = library(
+        "lib",
+        "redis.register_function('may_write', function() return 1 end)\n"
+        "redis.register_function{function_name='reads', callback=function() return 1 end,"
+        " flags={'no-writes'}}",
+    )
+    eq(client.call("FUNCTION", "LOAD", code), b"lib")
+    eq(client.call("DEBUG", "RELOAD"), resp.OK)
+    eq(client.call("CONFIG", "SET", "maxmemory", "1"), resp.OK)
+    check("OOM" in str(client.call("FCALL", "may_write", "0")), "it may write")
+    eq(client.call("FCALL", "reads", "0"), 1)
 
 
 @test()

@@ -50,6 +50,12 @@ struct BatchProgress {
   const Client* at_work = nullptr;  // whose request has begun and not ended
 };
 
+// A transaction that runs under the locks of its keys, and what its scripts have to tell of it.
+struct TransactionProgress {
+  bool left = false;   // it may have left something behind: it cannot begin again
+  bool again = false;  // a script wants more than its keys: it is to begin again, alone
+};
+
 // The batch that runs.
 struct BatchState {
   uint32_t lru_clock = 0;                           // at its beginning
@@ -60,6 +66,7 @@ struct BatchState {
   const commands::Command* last_command = nullptr;  // and the command
   std::vector<std::vector<std::string_view>> renamed;  // commands under their own names
   BatchProgress progress;
+  TransactionProgress transaction;
   EffectGroup effects;           // of the outermost invocation that runs
   bool journal_full = false;     // writers must wait until the log has caught up
   bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)

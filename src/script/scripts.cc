@@ -226,16 +226,20 @@ base::Result<LibraryPtr> Scripts::CompileLibrary(Lane& lane, std::string_view co
 
 // ---- before a run ----
 
-// A transaction cannot begin again, so none of its scripts may have to.
-LockClass Scripts::PrepareQueued(Lane& lane, const Command& command, Args args) {
-  MakeReady(lane, command, args);
-  return LockClass::kAll;
-}
-
 LockClass Scripts::Prepare(Lane& lane, const Command& command, Args args) {
   MakeReady(lane, command, args);
   Ready& ready = of(lane).ready;
-  if (!ready.error.empty()) return LockClass::kNone;
+  return ready.error.empty() ? NeededBy(ready) : LockClass::kNone;
+}
+
+// What is wrong now may be right when its turn comes, by what the transaction does before.
+LockClass Scripts::PrepareQueued(Lane& lane, const Command& command, Args args) {
+  MakeReady(lane, command, args);
+  Ready& ready = of(lane).ready;
+  return ready.error.empty() ? NeededBy(ready) : LockClass::kAll;
+}
+
+LockClass Scripts::NeededBy(Ready& ready) const {
   switch (engine_.settings().script_keys) {
     case config::ScriptKeys::kExclusive:
       return LockClass::kAll;

@@ -535,8 +535,14 @@ def transfers(server, seed, seconds, failures):
         elif kind == 3:
             client.call("MULTI")
             client.call("DECRBY", a, n)
-            client.call("EVAL", "return redis.call('INCRBY',KEYS[1],ARGV[1])", "1", b, n)
-            client.call("EXEC")
+            add = "return redis.call('INCRBY',ARGV[2] or KEYS[1],ARGV[1]) -- %d"
+            stray = [b] if rng.random() < 0.1 else []
+            client.call("EVAL", add % (round_number // 20 % 7), "1", a if stray else b, n, *stray)
+            answers = client.call("EXEC")
+            if isinstance(answers[1], resp.Error):
+                if b"from now on it runs alone" not in answers[1]:
+                    failures.append(answers[1])
+                client.call("INCRBY", a, n)
         else:
             total = client.call("EVAL", ADD_UP, str(len(names)), *names)
             if not isinstance(total, int):
@@ -641,6 +647,62 @@ def a_script_that_strays_runs_again_alone(context):
     eq(client.call("EVAL", late, "1", "k", *others), 1)
     check(figure(server, "script_locks_extended") > 0, "locks were taken")
     eq(client.call("MGET", *others), [b"1"] * 8)
+
+
+@test(timeout=60)
+def transactions_of_scripts_that_keep_to_their_keys_share_the_server(context):
+    context.sava_only()
+    server = context.start("--save", "", "--appendonly", "no", threads=4)
+    client = context.client(server)
+    others = ["other%d" % i for i in range(8)]
+
+    def execute(*calls, watch=()):
+        if watch:
+            client.call("WATCH", *watch)
+        client.call("MULTI")
+        for call in calls:
+            eq(client.call(*call), resp.Status(b"QUEUED"))
+        before = [figure(server, "script_runs_" + name) for name in NAMES]
+        answers = client.call("EXEC")
+        after = [figure(server, "script_runs_" + name) for name in NAMES]
+        return answers, dict(zip(NAMES, (b - a for a, b in zip(before, after))))
+
+    NAMES = ("declared", "exclusive", "restarted")
+    read = "return redis.call('MGET', KEYS[1], unpack(ARGV))"
+    write = (
+        "local n = redis.call('INCR', KEYS[1])"
+        " for i,k in ipairs(ARGV) do redis.call('INCR', k) end return n"
+    )
+    for script in (read, write):
+        client.call("EVAL", script, "1", "n")  # it is learned
+    answers, runs = execute(
+        ("EVAL", write, "1", "n"), ("GET", "n"), ("EVAL", read, "1", "n"), watch=["n", "w"]
+    )
+    eq(answers, [2, b"2", [b"2"]])
+    eq(runs, {"declared": 2, "exclusive": 0, "restarted": 0})
+    # One strays when nothing was done yet: the whole transaction runs again, alone.
+    answers, runs = execute(
+        ("GET", "n"), ("SELECT", "1"), ("SELECT", "0"), ("EVAL", read, "1", "n", *others)
+    )
+    eq(answers[3], [b"2"] + [resp.NIL] * 8)
+    answers, runs = execute(("GET", "n"), ("EVAL", read + " -- 2", "1", "n"))
+    answers, runs = execute(("GET", "n"), ("EVAL", read + " -- 2", "1", "n", *others), watch=["w"])
+    eq(answers, [b"2", [b"2"] + [resp.NIL] * 8])
+    eq(runs, {"declared": 0, "exclusive": 1, "restarted": 1})
+    # One strays after something was written: it takes the locks.
+    answers, runs = execute(
+        ("SET", "first", "1"), ("EVAL", write, "1", "n", *others), ("MGET", *others)
+    )
+    eq(answers, [resp.OK, 3, [b"1"] * 8])
+    eq(runs["restarted"], 0)
+    # What is watched stays watched until it has run.
+    client.call("WATCH", "w")
+    client.call("MULTI")
+    client.call("EVAL", "return redis.call('SET', KEYS[1], 'x')", "1", "w")
+    with context.client(server) as second:
+        second.call("SET", "w", "theirs")
+    eq(client.call("EXEC"), resp.NIL_ARRAY)
+    eq(client.call("GET", "w"), b"theirs")
 
 
 @test(timeout=60)

@@ -152,7 +152,11 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
     }
     // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
     if (!status && !aborted) figures_.save_after_flush = false;
-    if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
+    // Who was answered may ask for the next save or rewrite, and is not told that this one goes on.
+    if (!aborted && !save_waiters_.empty()) {
+      figures_.activity = Activity::kNone;
+      AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
+    }
     save_failed_.store(!figures_.last_save_ok);
   }
   UpdateRefusal();

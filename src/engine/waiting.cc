@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "engine/access_check.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
@@ -379,8 +380,9 @@ void Waiting::LeaveLines(Lane& lane, const Waiter& waiter) {
 }
 
 bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
-  if (client.waiter == nullptr || !client.waiter->Claim()) return false;
   const WaiterPtr waiter = client.waiter;
+  if (waiter == nullptr) return false;
+  // Who is claimed has to be answered.
   auto message = std::make_shared<Message>();
   protocol::OutBuffer out;
   protocol::Reply reply(&out, waiter->resp);
@@ -390,9 +392,12 @@ bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
   } else {
     message->resp2 = TimeoutText(*waiter);
   }
-  engine_.observer().Answered(lane, *waiter->command, 0, reply);
+  std::list<Mail> mail;
+  mail.push_back({Mail::Kind::kReply, waiter->client, std::move(message), waiter->token});
+  if (!waiter->Claim()) return false;
+  base::IfMemory([&] { engine_.observer().Answered(lane, *waiter->command, 0, reply); });
   LeaveLines(lane, *waiter);
-  PostTo(lane, *waiter, Mail::Kind::kReply, std::move(message));
+  PostTo(lane, *waiter, std::move(mail));
   return true;
 }
 

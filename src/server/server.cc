@@ -18,6 +18,7 @@
 #include "admin/info.h"
 #include "base/if_memory.h"
 #include "base/page_pool.h"
+#include "base/spare_memory.h"
 #include "commands/idna.h"
 #include "config/proc_title.h"
 #include "engine/client_list.h"
@@ -85,6 +86,7 @@ Server::Server(std::unique_ptr<config::Config> config)
                     ? std::string()
                     : std::filesystem::absolute(config_->settings().logfile).string()),
       start_folder_(std::filesystem::current_path().string()) {
+  base::InstallSpareMemory();
   commands::InstallIdna();
   for (const auto family : AllFamilies()) table_.Add(family);
   config::Settings& settings = config_->settings();
@@ -486,6 +488,7 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
 // ---- memory ----
 
 void Server::Tick() {
+  base::RefillSpareMemory();
   monitor_->Tick();
   if (admin::kCrashReports && ++ticks_ % kTicksPerInfo == 1 &&
       engine_->settings().crash_log_enabled) {

@@ -457,8 +457,10 @@ void Server::AnswerWhenSaved(const engine::Client& client, const std::string& re
   persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, reply);
 }
 
-// What memory has may not be what the log tells: it needs a new base before anything else counts.
+// What memory has may not be what the journal tells: the log needs a new base before anything else
+// counts, and replicas a new copy.
 void Server::OutOfMemory() {
+  master_->NoteLost();
   if (persistence_->barrier() == nullptr) return;
   persistence_->log()->NoteLost(engine_->journal().next_ticket());
   engine_->journal().Nudge();

@@ -20,14 +20,14 @@ namespace {
 
 constexpr size_t kKeptHashes = 16 * 1024;
 
-// What logs a command as it was sent, or in about as many words, is there before it changes
-// anything: what a pop takes away is not lost for want of memory to log it.
+// Reserves room to log a command as it was sent, or in about as many words, before it changes
+// anything: an element that a pop takes away is not lost for want of memory to log that.
 void ReserveEffects(const Invocation& invocation) {
   journal::Journal& journal = invocation.engine().journal();
   if (!journal.enabled() || !invocation.origin().logged) return;
   constexpr size_t kMore = 512;
   constexpr size_t kPerWord = 32;
-  constexpr size_t kMost = 16 * 1024;  // what is larger brings something, and takes nothing away
+  constexpr size_t kMost = 16 * 1024;  // larger commands add something, they take nothing away
   size_t bytes = kMore;
   for (const std::string_view word : invocation.work().args) bytes += word.size() + kPerWord;
   journal.Reserve(invocation.lane().index, std::min(bytes, kMost));
@@ -84,7 +84,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
   }
   LargeArguments large;  // freed when the locks are given back
   if (command->has(commands::kWrite)) large.Copy(request.args);
-  const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
+  const bool nested = lane.exclusive();  // a log is replayed while no other thread is inside
   if (!nested && !lane.locks.Lock(set)) {
     if (engine_.admission().busy()) {
       engine_.admission().Reject(lane, client, command, engine_.admission().busy_error());
@@ -99,7 +99,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
     lane.locks.Unlock(set);
     return false;
   }
-  // Also when there is no memory for what comes around the command.
+  // The locks are given back also when a step around the command finds no memory.
   struct Unlocking {
     ~Unlocking() {
       lane.batch.locked = nullptr;
@@ -114,7 +114,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
     const bool nested;
     bool done = false;
   } locked{lane, set, nested};
-  const uint64_t wrote = client.wrote;
+  const uint64_t wrote = client.sending.wrote;
   lane.batch.locked = &set;
   const bool answered = Call(lane, {.client = &client,
                                     .command = command,
@@ -176,8 +176,8 @@ void Runner::NoteCall(Lane& lane, const Invocation& invocation, const protocol::
     observer.FeedMonitors(client, invocation.shown_args(),
                           invocation.outermost() ? nullptr : &invocation.effects());
   }
-  client.last_command = &command;
-  ++client.commands;
+  client.activity.last_command = &command;
+  ++client.activity.commands;
   if (invocation.blocked()) [[unlikely]] {  // counted when it is answered
     lane.locks.timer().Restart();
     return;
@@ -215,10 +215,10 @@ void Runner::Handle(Invocation& invocation, commands::Context& context) {
 
 void Runner::FinishReply(Client& client, size_t mark) {
   constexpr uint32_t kSilenced = kClientReplyOff | kClientReplySkip;
-  if (!client.has(kSilenced | kClientReplySkipNext) && client.pushed.empty()) return;
+  if (!client.has(kSilenced | kClientReplySkipNext) && client.sending.pushed.empty()) return;
   if (client.has(kSilenced)) client.out.TruncateTo(mark);
-  client.out.Append(client.pushed);
-  client.pushed.clear();
+  client.out.Append(client.sending.pushed);
+  client.sending.pushed.clear();
   const bool skip_next = client.has(kClientReplySkipNext);
   client.set(kClientReplySkip, skip_next);
   client.set(kClientReplySkipNext, false);

@@ -612,7 +612,7 @@ TEST(OutOfMemory, WhoCannotBeEnteredEverywhereWaitsNowhere) {
       EXPECT_TRUE(felt);
     }
     EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
-    EXPECT_EQ(client.waiter, nullptr);
+    EXPECT_EQ(client.wait.waiter, nullptr);
     Inspect(server);
     if (HasFailure() || !felt) return;
   }
@@ -768,7 +768,8 @@ class HeldLog : public journal::Consumer {
   std::mutex held;
 };
 
-// The buffer of the log comes to its end at one of these pops: what is taken away can be logged.
+// Some of these pops need a new buffer for the log: an element is taken only when that can be
+// logged.
 TEST(OutOfMemory, APopThatCannotBeLoggedTakesNothing) {
   // With long names it is often a pop that needs a new buffer.
   const std::string list(400, 'l');
@@ -862,8 +863,8 @@ TEST(OutOfMemory, AStreamOfChangesEndsWithWhatItCannotTell) {
   }
 }
 
-// Whoever is limited stays limited, and the keys have what the buckets have.
-TEST(OutOfMemory, NobodyGoesWithoutHisLimit) {
+// A limited client stays limited, and the keys have what the buckets have.
+TEST(OutOfMemory, NoClientRunsWithoutItsLimit) {
   const types::RateRule rule{types::RateAlgorithm::kWindow, 3, 60'000, 3};
   for (const bool on : {false, true}) {
     for (size_t n = 0;; ++n) {
@@ -964,7 +965,7 @@ TEST(OutOfMemory, TheKeeperOutlivesASave) {
       idle();
       EXPECT_EQ(keeper.StartSave(false, false), persistence::Persistence::Started::kStarted);
       idle();
-      return keeper.figures().last_save_ok;
+      return keeper.figures().save.last_ok;
     };
     for (size_t n = 0;; ++n) {
       SCOPED_TRACE("after " + std::to_string(n) + " allocations");

@@ -153,7 +153,11 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
     }
     // After a failure of the disk there is no new try at once: the save rules decide from now on.
     if (!status && !aborted) figures_.save.after_flush = false;
-    if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
+    // A client that was answered may ask for the next save or rewrite: this one is over.
+    if (!aborted && !save_waiters_.empty()) {
+      figures_.activity = Activity::kNone;
+      AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
+    }
     save_failed_.store(!figures_.save.last_ok);
   }
   UpdateRefusal();

@@ -156,6 +156,7 @@ void ReplicaLink::Run() {
     try {
       end = Attempt(target);
     } catch (const std::bad_alloc&) {
+      SetResumable(false, 0);  // what was applied and not noted would be applied again
       Fail("Out of memory on the link to the master");
     }
     if (target.taken) HandoverFailed(target);

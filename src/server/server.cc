@@ -18,6 +18,7 @@
 #include "admin/info.h"
 #include "base/if_memory.h"
 #include "base/page_pool.h"
+#include "base/spare_memory.h"
 #include "commands/idna.h"
 #include "config/proc_title.h"
 #include "engine/client_list.h"
@@ -87,6 +88,7 @@ Server::Server(std::unique_ptr<config::Config> config)
                     ? std::string()
                     : std::filesystem::absolute(config_->settings().logfile).string()),
       start_folder_(std::filesystem::current_path().string()) {
+  base::InstallSpareMemory();
   commands::InstallIdna();
   for (const auto family : AllFamilies()) table_.Add(family);
   config::Settings& settings = config_->settings();
@@ -484,8 +486,10 @@ void Server::AnswerWhenSaved(const engine::Client& client, const std::string& re
   persistence_->AnswerWhenSaved({client.lane, client.id, client.wait.token}, reply);
 }
 
-// Memory and log may differ: the log needs a new base before anything else counts as kept.
+// Memory and journal may differ: the log needs a new base before anything else counts as kept, and
+// replicas need a new copy.
 void Server::OutOfMemory() {
+  master_->NoteLost();
   if (persistence_->barrier() == nullptr) return;
   persistence_->log()->NoteLost(engine_->journal().next_ticket());
   engine_->journal().Nudge();
@@ -515,6 +519,7 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
 // ---- memory ----
 
 void Server::Tick() {
+  base::RefillSpareMemory();
   monitor_->Tick();
   if (engine_->role().replica() != scored_as_replica_ && !ApplyOomScore(config_->settings())) {
     spdlog::warn(kOomScoreRefused);

@@ -50,6 +50,7 @@ MODULES = [
     "blocking_tests",
     "examples_tests",
     "documentation_tests",
+    "transcript_tests",
     "stream_type_tests",
     "expiry_tests",
     "pubsub_tests",

@@ -375,6 +375,23 @@ TEST_F(StreamTest, ItsHistoryEndsWithIt) {
   EXPECT_TRUE(stream.Resume(stream.history().id, before.offset));
 }
 
+TEST_F(StreamTest, WhatIsLostEndsTheHistoryButNotTheStream) {
+  Log({{"SET", "a", "1"}});
+  Text();
+  const History before = stream.history();
+  stream.Renew();
+  const History after_it = stream.history();
+  EXPECT_NE(after_it.id, before.id);
+  EXPECT_EQ(after_it.offset, before.offset);
+  EXPECT_FALSE(stream.Resume(before.id, before.offset));
+  Log({{"SET", "b", "1"}});
+  journal.Flush();
+  journal.MergeHere();
+  const auto mark = stream.Resume(after_it.id, before.offset);
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(ReadAll(*mark->backlog, mark->place), Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
+}
+
 // ---- copies on their way ----
 
 TEST(Transfer, SlowAndFastReadersGetTheSame) {

@@ -11,7 +11,7 @@ there, and deletes. What is read is compared with what was sent.
 
 --only takes sets (100x100x5) and parties (sava-http, sqlite); a party is taken when its name begins
 so. Results are kept in build/comparison/SIZE, so that a run that was ended goes on where it was;
---fresh forgets them. Tables and charts: build/comparison/SIZE/report.md, and with --docs in
+--fresh forgets them; --report only writes down what there is. Tables and charts: build/comparison/SIZE/report.md, and with --docs in
 docs/documents/s0-comparison.md.
 """
 
@@ -179,7 +179,8 @@ def measure(party, load, options):
     }
     for k in TOPS:
         if k <= max(20, load.associated):
-            result["top_ms"][str(k)] = several(lambda k=k: party.top(rng.choice(load.keys), k), seconds)
+            result["top_ms"][str(k)] = several(
+                lambda k=k: party.read_top(rng.choice(load.keys), k), seconds)
     party.save()
     party.stop()
     result["disk"] = party.disk()
@@ -209,12 +210,16 @@ def wanted(options):
                 yield party, name
 
 
+def kept(party_type, name, folder):
+    return os.path.join(folder, f"{name}-{party_type.name}.json")
+
+
 def take(party_type, name, options, folder):
-    path = os.path.join(folder, f"{name}-{party_type.name}.json")
+    path = kept(party_type, name, folder)
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-        if found["inserts"] == options.inserts:
+        if options.report or found["inserts"] == options.inserts:
             return found
     harness.say(f"{name} {party_type.name}")
     data = os.path.join(folder, "data")
@@ -248,6 +253,8 @@ def parse(words):
     parser.add_argument("--only", help="sets and parties, with commas between them")
     parser.add_argument("--inserts", type=int, help="how many associations go in one by one")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--report", action="store_true",
+                        help="measure nothing; tables and charts of what was measured so far")
     parser.add_argument("--docs", action="store_true", help="write docs/documents/s0-comparison.md")
     parser.add_argument("--server", default=os.path.join(harness.ROOT, "build/release/sava"))
     parser.add_argument("--service", help="default: sava_comparison_service beside the server")
@@ -267,11 +274,16 @@ def main(words):
         shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     jobs = list(wanted(options))
+    if options.report:
+        jobs = [job for job in jobs if os.path.exists(kept(*job, folder))]
+        if not jobs:
+            raise harness.BenchError("nothing was measured yet")
     if not jobs:
         raise harness.BenchError(f"nothing is called {options.only}")
     results = []
     for at, (party, name) in enumerate(jobs):
-        harness.say(f"{at + 1} of {len(jobs)}")
+        if not options.report:
+            harness.say(f"{at + 1} of {len(jobs)}")
         results.append(take(party, name, options, folder))
     comparison_report.write(results, folder)
     if options.docs:

@@ -17,6 +17,7 @@ docs/documents/s0-comparison.md.
 
 import argparse
 import array
+import itertools
 import json
 import os
 import random
@@ -104,15 +105,20 @@ def milliseconds(work):
 
 
 def insert(party, load, most):
-    """The times of the first `most` inserts in ms; the rest goes in in bulk."""
+    """The times of the first `most` inserts in ms, and which of them named a new associator; the rest
+    goes in in bulk."""
     progress = Progress(f"{party.name} {load.name}", load.expected())
     times = array.array("d")
+    new = bytearray()
+    last = None
     waiting = []
     bulk_began = None
     done = 0
     for pair in load:
         if len(times) < most:
             times.append(milliseconds(lambda pair=pair: party.insert(*pair)))
+            new.append(pair[0] is not last)
+            last = pair[0]
         else:
             bulk_began = bulk_began or time.perf_counter()
             waiting.append(pair)
@@ -126,7 +132,7 @@ def insert(party, load, most):
         party.bulk(waiting)
     settling = milliseconds(party.settle)
     progress.end()
-    return times, done, settling, time.perf_counter() - bulk_began if bulk_began else 0.0
+    return times, new, done, settling, time.perf_counter() - bulk_began if bulk_began else 0.0
 
 
 def check(party, load, rng):
@@ -168,13 +174,14 @@ def measure(party, load, options):
     seconds = READ_SECONDS[options.size]
     first_start = party.start()
     empty = party.memory()
-    times, count, settling, bulk = insert(party, load, options.inserts)
+    times, new, count, settling, bulk = insert(party, load, options.inserts)
     check(party, load, rng)
     result = {
         "party": party.name, "set": load.name, "associations": count, "timed": len(times),
         "insert_ms": {"mean": statistics.fmean(times), "p50": quantile(times, 0.5),
                       "p99": quantile(times, 0.99), "p999": quantile(times, 0.999),
                       "max": max(times)},
+        "first_ms": statistics.median(itertools.compress(times, new)),
         "settle_ms": settling, "bulk_s": bulk, "series": buckets(times), "top_ms": {},
         "memory": party.memory() - empty, "resident": party.memory(), "empty_start_s": first_start,
     }

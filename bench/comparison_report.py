@@ -148,6 +148,8 @@ def body(results, charts):
     out += table.simple((), (), lambda one: one["insert_ms"]["p50"])
     out += ["### One insert, 99.9 of 100 are no longer", ""]
     out += table.simple((), (), lambda one: one["insert_ms"]["p999"])
+    out += ["### The first insert of an associator, the median (the upper points of charts 3 and 5)", ""]
+    out += table.simple((), (), lambda one: one.get("first_ms"))
     out += ["### The most frequent K (tables 4 and 7)", "", *table.tops()]
     out += ["### What was left, in bulk, s", ""]
     out += table.simple((), (), lambda one: one["bulk_s"] or None)

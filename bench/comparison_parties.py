@@ -22,7 +22,7 @@ import time
 import harness
 import resp
 
-START_SECONDS = 60
+START_SECONDS = 600
 STOP_SECONDS = 120
 
 

@@ -1,4 +1,4 @@
-// ACL: who there is, what each may do, what was refused. What changes users runs with the gate
+// ACL: the users, what each may do, what was refused. Commands that change users run with the gate
 // closed.
 #include <fmt/format.h>
 
@@ -10,6 +10,7 @@
 #include "access/users.h"
 #include "base/rng.h"
 #include "base/sha256.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "commands/help.h"
 #include "commands/registry.h"
@@ -162,7 +163,7 @@ void Dryrun(Context& ctx) {
     return ctx.Error("ERR Command '" + std::string(call[0]) + "' not found");
   }
   if (!command->ArityOk(call.size())) {
-    return ctx.Error("ERR wrong number of arguments for '" + command->full_name + "' command");
+    return ctx.Error(commands::errors::WrongArity(command->full_name));
   }
   const Verdict verdict = user->Check(*command, call);
   if (verdict.allowed()) return ctx.reply().Ok();
@@ -260,7 +261,8 @@ constexpr commands::CommandSpec kSubcommands[] = {
      .summary = "Shows what a user may do.",
      .complexity = "O(1)",
      .arguments = "username",
-     .reply = "map: flags, passwords, commands, keys, channels, selectors; null for nobody",
+     .reply =
+         "map: flags, passwords, commands, keys, channels, selectors; null for an unknown user",
      .example = "ACL GETUSER default"},
     {.name = "help",
      .handler = commands::HelpCommand,

@@ -1,4 +1,4 @@
-// Authenticate: who a connection says it is, checked. For AUTH and HELLO.
+// Authenticate: checks a user name and a password. For AUTH and HELLO.
 #pragma once
 
 #include <string_view>

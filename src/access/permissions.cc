@@ -1,4 +1,4 @@
-// How compiled rules are asked. How they are made of words stands in rules.cc.
+// Checks against compiled rules. rules.cc makes these from words.
 #include "access/permissions.h"
 
 #include <fmt/format.h>

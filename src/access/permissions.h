@@ -149,7 +149,7 @@ bool JoinSelectors(const std::vector<std::string>& words, std::vector<std::strin
 // Whether blanks or a NUL are in it: no name, pattern or rule may hold them.
 bool HasBlank(std::string_view text);
 
-// Nobody: what a client that is being closed may do.
+// No rights: for a client that is being closed.
 const User& Nobody();
 
 // "User u has no permissions to run the 'get' command" and its kin. `verbose` names the key or the

@@ -69,7 +69,7 @@ void Selector::SetBit(int id, bool allow) {
   if (!allow) all_commands_ = false;
 }
 
-// A container stands for all its subcommands.
+// A container means all its subcommands.
 void Selector::SetCommand(const Command& command, bool allow) {
   SetBit(command.id, allow);
   std::erase_if(first_args_, [&](const auto& one) { return one.first == command.id; });

@@ -1,8 +1,8 @@
-// Users: who there is and what each may do, by name; the file they are kept in.
+// Users: by name, what each may do; the file they are kept in.
 //
 // Thread safety: changed with the gate closed, or before there are threads; read inside the gate.
-// A user is never changed in place: he is replaced, the listeners (the engine, which re-points its
-// clients) are told, and what was before is freed.
+// A user is never changed in place: it is replaced, the listeners (the engine, which re-points its
+// clients) are told, and the old one is freed.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,24 @@ class Users {
   Users(const commands::CommandTable* table, const config::Settings* settings);
 
   const Map& all() const { return users_; }
-  // nullptr: nobody has this name.
+  // nullptr: no user has this name.
   const User* Find(std::string_view name) const;
   const User& default_user() const { return *default_; }
-  // Clients need not say who they are.
+  // Clients need no password.
   bool open() const { return default_->on && default_->nopass; }
   // Whose rules limit a client of this name; nullptr: none do. REQUIRES: there is such a user.
   const User* RulesFor(std::string_view name) const {
     const User* const user = Find(name);
     return user->everything() ? nullptr : user;
   }
-  // The user, when the password is right and he is on. Takes as long for a name nobody has.
+  // The user, when the password is right and the user is on. Takes as long for an unknown name.
   const User* Authenticate(std::string_view name, std::string_view password) const;
 
   // ACL SETUSER. The error is complete, but for its code.
   base::Status Set(std::string_view name, const std::vector<std::string>& rules, uint64_t session);
   // How many of the names there were. REQUIRES: `default` is none of them.
   size_t Delete(const std::vector<std::string_view>& names, uint64_t session);
-  // requirepass was set: the password of `default`; empty: he needs none.
+  // requirepass was set: the password of `default`; empty: it needs none.
   void SetDefaultPassword(std::string_view password);
 
   void AddListener(Listener listener) { listeners_.push_back(std::move(listener)); }
@@ -60,11 +60,12 @@ class Users {
   base::Status Load(uint64_t session);
   base::Status Save() const;
   // All users as lines of a configuration file, without the word `user`; `default` is left out when
-  // he is as the settings make him.
+  // it is as the settings make it.
   std::vector<std::string> ConfigLines() const;
   // The same as an ACL file.
   std::string FileText() const;
-  // Reads such a text; `source` names it in errors. Without `default` he is as in a new server.
+  // Reads such a text; `source` names it in errors. Without `default` that user is as in a new
+  // server.
   base::Result<Map> Parse(std::string_view text, std::string_view source) const;
 
  private:

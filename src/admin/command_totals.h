@@ -22,8 +22,8 @@ struct CommandTotals {
 
   // The duration in microseconds that `percent` of the calls did not exceed.
   double Percentile(double percent) const;
-  // Microseconds and how many calls took at most so long, by powers of two; only steps at which the
-  // count rises.
+  // Microseconds and how many calls took at most that long, by powers of two; only steps at which
+  // the count rises.
   std::vector<std::pair<int64_t, int64_t>> Cumulative() const;
 };
 

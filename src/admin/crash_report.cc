@@ -227,8 +227,8 @@ void TellCommand(Out& out) {
   }
   const engine::Client& client = running->client();
   out << "client id=" << client.id << " addr=";
-  out.Quoted(client.addr) << " db=" << uint64_t(client.db) << " resp=" << uint64_t(client.resp)
-                          << "\n";
+  out.Quoted(client.peer.addr) << " db=" << uint64_t(client.db) << " resp=" << uint64_t(client.resp)
+                               << "\n";
   const commands::Args args = running->shown_args();
   out << "argc " << args.size() << "\n";
   for (size_t i = 0; i < std::min(args.size(), kMostArguments); ++i) {

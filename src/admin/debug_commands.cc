@@ -74,7 +74,7 @@ void Object(Context& ctx) {
   const int64_t idle = ctx.Age(ctx.arg(2)).idle_seconds;
   const void* address = value.is_string() ? static_cast<const void*>(value.bytes.data())
                                           : static_cast<const void*>(value.object);
-  const uint32_t clock = EngineContext::Of(ctx).lane().lru_clock;
+  const uint32_t clock = EngineContext::Of(ctx).lane().batch.lru_clock;
   const size_t encoded = value.is_string() ? 0 : value.object->encoded_blocks();
   ctx.reply().Simple(fmt::format(
       "Value at:0x{:x} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}{}",
@@ -189,7 +189,7 @@ void Protocol(Context& ctx) {
   }
 }
 
-// Writes where nobody may: the process ends, and its log says how.
+// Writes to a forbidden address: the process ends, and its log says how.
 void Segfault(Context& /*ctx*/) {
   void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *static_cast<volatile char*>(page) = 'x';
@@ -343,7 +343,7 @@ void MallctlStr(Context& ctx) {
 void Listpack(Context& ctx) { Printed(ctx, "listpack", "Listpack"); }
 void Quicklist(Context& ctx) { Printed(ctx, "quicklist", "Quicklist"); }
 
-// Answered when the keeper has done it; inside EXEC nobody could wait.
+// Answered when the keeper has done it; inside EXEC it could not wait.
 bool MayWait(Context& ctx) {
   if (!EngineContext::Of(ctx).client().has(engine::kClientInExec)) return true;
   ctx.Error("ERR DEBUG RELOAD and LOADAOF are not allowed inside a transaction");
@@ -365,13 +365,13 @@ void Reload(Context& ctx) {
   }
   if (!MayWait(ctx)) return;
   const engine::Client& client = engine::BlockForReply(ctx);
-  ctx.part<engine::Reloader>().Reload({client.lane, client.id, client.block_token}, options);
+  ctx.part<engine::Reloader>().Reload({client.lane, client.id, client.wait.token}, options);
 }
 
 void LoadAof(Context& ctx) {
   if (!MayWait(ctx)) return;
   const engine::Client& client = engine::BlockForReply(ctx);
-  ctx.part<engine::Reloader>().LoadAof({client.lane, client.id, client.block_token});
+  ctx.part<engine::Reloader>().LoadAof({client.lane, client.id, client.wait.token});
 }
 
 void Help(Context& ctx);
@@ -428,7 +428,7 @@ constexpr Subcommand kSubcommands[] = {
      "otherwise it is given back at once."},
     {"SEGFAULT", 2, 2, Segfault, false, "", "Ends the server by an invalid access to memory."},
     {"SET-ACTIVE-EXPIRE", 3, 3, SetActiveExpire, false, "<0|1>",
-     "Switches the removal of expired keys that nobody asks for off or on."},
+     "Switches the background removal of expired keys off or on."},
     {"SET-DISABLE-DENY-SCRIPTS", 3, 3, AnyInScripts, false, "<0|1>",
      "Lets scripts call the commands that they may not call otherwise."},
     {"SET-SKIP-CHECKSUM-VALIDATION", 3, 3, SkipChecksums, false, "<0|1>",

@@ -1,4 +1,4 @@
-// INFO: which sections are wanted, and the text of all of them. This room's sections stand in
+// INFO: which sections are wanted, and the text of all of them. This room's sections are in
 // info_server.cc (the process), info_memory.cc and info_stats.cc (what was counted).
 #include "admin/info.h"
 

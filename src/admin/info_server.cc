@@ -1,4 +1,4 @@
-// INFO's sections about the process itself: what it is, who is connected, its place among others,
+// INFO's sections about the process itself: what it is, its clients, its place among other servers,
 // and its event loops.
 #include <sys/resource.h>
 #include <sys/utsname.h>
@@ -87,7 +87,7 @@ void ServerSection(InfoWriter& out) {
   out.Field("uptime_in_days", up / 86400);
   out.Field("hz", settings.hz);
   out.Field("configured_hz", settings.hz);
-  out.Field("lru_clock", out.lane.lru_clock);
+  out.Field("lru_clock", out.lane.batch.lru_clock);
   out.Field("executable", facts.executable);
   out.Field("config_file", out.part<config::Config>().config_file());
   out.Field("io_threads_active", facts.threads > 1 ? 1 : 0);
@@ -117,11 +117,13 @@ void ClusterSection(InfoWriter& out) { out.Field("cluster_enabled", 0); }
 void SavaSection(InfoWriter& out) {
   const ProcessFacts& facts = out.part<ProcessFacts>();
   using engine::LaneStats;
+  using engine::RoundStats;
+  using engine::UpkeepStats;
   CommandTotals rounds;
   uint64_t longest = 0;
   for (const auto& lane : out.engine.lanes()) {
-    AddHistogram(lane->stats.loop, &rounds);
-    longest = std::max(longest, lane->stats.loop_max_nanos.get());
+    AddHistogram(lane->stats.rounds.nanos, &rounds);
+    longest = std::max(longest, lane->stats.rounds.max_nanos.get());
   }
   // A percentile is the upper end of its bucket, which may lie above the longest.
   const double longest_us = static_cast<double>(longest) / 1000;
@@ -134,16 +136,17 @@ void SavaSection(InfoWriter& out) {
   const keyspace::Keyspace& keyspace = out.engine.keyspace();
   out.Field("threads", threads);
   out.Field("loop_clients", facts.loop_clients());
-  out.Field("loop_rounds", out.Total(&LaneStats::loop_rounds));
-  out.Line("loop_busy_percent:{:.2f}", static_cast<double>(out.Total(&LaneStats::loop_busy_nanos)) *
-                                           100 / (up_nanos * static_cast<double>(threads)));
+  out.Field("loop_rounds", out.Total(&LaneStats::rounds, &RoundStats::count));
+  out.Line("loop_busy_percent:{:.2f}",
+           static_cast<double>(out.Total(&LaneStats::rounds, &RoundStats::busy_nanos)) * 100 /
+               (up_nanos * static_cast<double>(threads)));
   out.Line("loop_stall_p50_us:{:.3f}", percentile(50));
   out.Line("loop_stall_p99_us:{:.3f}", percentile(99));
   out.Line("loop_stall_p99.9_us:{:.3f}", percentile(99.9));
   out.Line("loop_stall_max_us:{:.3f}", longest_us);
-  out.Field("loop_stalls_over_5ms", out.Total(&LaneStats::loop_over_5ms));
+  out.Field("loop_stalls_over_5ms", out.Total(&LaneStats::rounds, &RoundStats::over_5ms));
   out.Field("parked", out.Total(&LaneStats::parked));
-  out.Field("compacted_blocks", out.Total(&LaneStats::compacted));
+  out.Field("compacted_blocks", out.Total(&LaneStats::upkeep, &UpkeepStats::compacted));
   out.Field("slab_idle_bytes", engine::Difference(keyspace.HeldBytes(), keyspace.UsedBytes()) +
                                    base::PagePool::Shared().idle_bytes());
   out.Field("journal_enabled", out.engine.journal().enabled() ? 1 : 0);

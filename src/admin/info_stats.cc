@@ -11,10 +11,13 @@ namespace sava::admin {
 
 namespace {
 
+using engine::ClientStats;
 using engine::InfoWriter;
-using engine::Ratio;
-
+using engine::KeyStats;
 using engine::LaneStats;
+using engine::NetStats;
+using engine::Ratio;
+using engine::UpkeepStats;
 
 double Kilobytes(const std::atomic<int64_t>& bytes) {
   return static_cast<double>(bytes.load(std::memory_order_relaxed)) / 1024;
@@ -22,18 +25,19 @@ double Kilobytes(const std::atomic<int64_t>& bytes) {
 
 void Traffic(InfoWriter& out) {
   const ProcessMonitor::Rates& rates = out.part<ProcessMonitor>().rates();
-  out.Field("total_connections_received", out.Total(&LaneStats::connections));
+  out.Field("total_connections_received",
+            out.Total(&LaneStats::clients, &ClientStats::connections));
   out.Field("total_commands_processed", out.Total(&LaneStats::commands));
   out.Field("instantaneous_ops_per_sec", rates.ops.load(std::memory_order_relaxed));
-  out.Field("total_net_input_bytes", out.Total(&LaneStats::net_input));
-  out.Field("total_net_output_bytes", out.Total(&LaneStats::net_output));
+  out.Field("total_net_input_bytes", out.Total(&LaneStats::net, &NetStats::input));
+  out.Field("total_net_output_bytes", out.Total(&LaneStats::net, &NetStats::output));
   const engine::ReplicationFigures replication = out.part<ProcessFacts>().replication();
   out.Field("total_net_repl_input_bytes", replication.input_bytes);
   out.Field("total_net_repl_output_bytes", replication.output_bytes);
   out.Line("instantaneous_input_kbps:{:.2f}", Kilobytes(rates.input_bytes));
   out.Line("instantaneous_output_kbps:{:.2f}", Kilobytes(rates.output_bytes));
   out.Fields({"instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"}, "0.00");
-  out.Field("rejected_connections", out.Total(&LaneStats::rejected_connections));
+  out.Field("rejected_connections", out.Total(&LaneStats::clients, &ClientStats::rejected));
   out.Field("sync_full", replication.full_syncs);
   out.Field("sync_partial_ok", replication.partial_syncs);
   out.Field("sync_partial_err", replication.partial_refused);
@@ -41,14 +45,16 @@ void Traffic(InfoWriter& out) {
 
 void Keys(InfoWriter& out) {
   engine::PubSub& pubsub = out.engine.pubsub();
-  out.Field("expired_keys", out.Total(&LaneStats::expired));
-  out.Field("expired_subkeys", out.Total(&LaneStats::expired_parts));
+  out.Field("expired_keys", out.Total(&LaneStats::keys, &KeyStats::expired));
+  out.Field("expired_subkeys", out.Total(&LaneStats::keys, &KeyStats::expired_parts));
   // Expired keys are found by their time, not by samples: none is left to be found by chance.
   out.Field("expired_stale_perc", "0.00");
-  out.Field("expired_time_cap_reached_count", out.Total(&LaneStats::expire_cycles_capped));
-  out.Field("expire_cycle_cpu_milliseconds", out.Total(&LaneStats::expire_nanos) / 1'000'000);
-  out.Field("evicted_keys", out.Total(&LaneStats::evicted));
-  out.Field("evicted_clients", out.Total(&LaneStats::evicted_clients));
+  out.Field("expired_time_cap_reached_count",
+            out.Total(&LaneStats::upkeep, &UpkeepStats::expire_cycles_capped));
+  out.Field("expire_cycle_cpu_milliseconds",
+            out.Total(&LaneStats::upkeep, &UpkeepStats::expire_nanos) / 1'000'000);
+  out.Field("evicted_keys", out.Total(&LaneStats::keys, &KeyStats::evicted));
+  out.Field("evicted_clients", out.Total(&LaneStats::clients, &ClientStats::evicted));
   if (out.engine.scripting() != nullptr) {
     const engine::ScriptFigures scripts = out.engine.scripting()->Figures();
     out.Field("evicted_scripts", scripts.evicted);
@@ -59,10 +65,10 @@ void Keys(InfoWriter& out) {
     out.Field("script_runs_clashed", scripts.clashed);
   }
   out.Field("total_eviction_exceeded_time",
-            out.Total(&LaneStats::eviction_stalls_nanos) / 1'000'000);
+            out.Total(&LaneStats::upkeep, &UpkeepStats::eviction_stalls_nanos) / 1'000'000);
   out.Field("current_eviction_exceeded_time", 0);
-  out.Field("keyspace_hits", out.Total(&LaneStats::hits));
-  out.Field("keyspace_misses", out.Total(&LaneStats::misses));
+  out.Field("keyspace_hits", out.Total(&LaneStats::keys, &KeyStats::hits));
+  out.Field("keyspace_misses", out.Total(&LaneStats::keys, &KeyStats::misses));
   out.Field("pubsub_channels", pubsub.ChannelCount(false));
   out.Field("pubsub_patterns", pubsub.PatternCount());
   out.Field("pubsubshard_channels", pubsub.ChannelCount(true));
@@ -76,8 +82,8 @@ std::string PercentText(double percent) {
   return text;
 }
 
-// The average time left to live in a database, from samples of some stripes. Stripes that somebody
-// else works on are left out.
+// The average time left to live in a database, from samples of some stripes. Stripes that another
+// thread works on are left out.
 int64_t AverageTtl(InfoWriter& out, int db) {
   constexpr size_t kEnough = 8;
   keyspace::Keyspace& keyspace = out.engine.keyspace();
@@ -114,13 +120,13 @@ void StatsSection(InfoWriter& out) {
   out.Field("unexpected_error_replies", out.Total(&LaneStats::unexpected_errors));
   out.Field("total_error_replies", out.Total(&LaneStats::error_replies));
   out.Field("dump_payload_sanitizations", 0);
-  out.Field("total_reads_processed", out.Total(&LaneStats::reads));
-  out.Field("total_writes_processed", out.Total(&LaneStats::writes));
+  out.Field("total_reads_processed", out.Total(&LaneStats::net, &NetStats::reads));
+  out.Field("total_writes_processed", out.Total(&LaneStats::net, &NetStats::writes));
   out.Fields({"io_threaded_reads_processed", "io_threaded_writes_processed"}, "0");
   out.Field("client_query_buffer_limit_disconnections",
-            out.Total(&LaneStats::query_limit_disconnections));
+            out.Total(&LaneStats::clients, &ClientStats::over_query_limit));
   out.Field("client_output_buffer_limit_disconnections",
-            out.Total(&LaneStats::output_limit_disconnections));
+            out.Total(&LaneStats::clients, &ClientStats::over_output_limit));
   out.Fields({"reply_buffer_shrinks", "reply_buffer_expands"}, "0");
   const access::AclLog& refused = out.engine.acl_log();
   out.Field("acl_access_denied_auth", refused.denied(access::Reason::kAuth));

@@ -18,7 +18,7 @@ using commands::Context;
 using engine::EngineContext;
 
 void Time(Context& ctx) {
-  // Time stands still while a script runs.
+  // Time does not move while a script runs.
   const int64_t now =
       ctx.in_script() ? ctx.now_ms() * 1000 : EngineContext::Of(ctx).engine().clock().WallMicros();
   ctx.reply().Array(2);

@@ -1,4 +1,4 @@
-// ProcessFacts: what INFO tells of the process and nobody else needs. Filled by the composition
+// ProcessFacts: facts about the process that only INFO needs. Filled by the composition
 // root; the functions are called inside the gate.
 #pragma once
 

@@ -72,8 +72,8 @@ void ProcessMonitor::Tick() {
   RateSample sample;
   sample.at_ms = engine_.clock().MonotonicMicros() / 1000;
   sample.ops = engine_.Total(&engine::LaneStats::commands);
-  sample.input = engine_.Total(&engine::LaneStats::net_input);
-  sample.output = engine_.Total(&engine::LaneStats::net_output);
+  sample.input = engine_.Total(&engine::LaneStats::net, &engine::NetStats::input);
+  sample.output = engine_.Total(&engine::LaneStats::net, &engine::NetStats::output);
   const int64_t elapsed = sample.at_ms - last_sample_.at_ms;
   if (last_sample_.at_ms != 0 && elapsed > 0) {
     const auto rate = [elapsed](uint64_t now, uint64_t before) {

@@ -53,6 +53,30 @@ inline constexpr std::string_view kElementTooLarge = "ERR Element too large";
 inline constexpr std::string_view kBadErrorRate = "ERR bad error rate";
 inline constexpr std::string_view kUnknownNorm = "ERR unknown NORM, use ufmg or rfc3986";
 
+inline constexpr std::string_view kTooManyKeys =
+    "ERR Number of keys can't be greater than number of args";
+inline constexpr std::string_view kClientName =
+    "ERR Client names cannot contain spaces, newlines or special characters.";
+inline constexpr std::string_view kNoLibrary = "ERR Library not found";
+
+inline std::string WrongArity(std::string_view command) {
+  return std::string("ERR wrong number of arguments for '").append(command).append("' command");
+}
+// `container` in capitals.
+inline std::string UnknownSubcommand(std::string_view subcommand, std::string_view container) {
+  return std::string("ERR unknown subcommand or wrong number of arguments for '")
+      .append(subcommand.substr(0, 128))
+      .append("'. Try ")
+      .append(container)
+      .append(" HELP.");
+}
+inline std::string NoConsumerGroup(std::string_view group, std::string_view key) {
+  return std::string("NOGROUP No such consumer group '")
+      .append(group)
+      .append("' for key name '")
+      .append(key)
+      .append("'");
+}
 inline std::string BadExpireTime(std::string_view command) {
   return std::string("ERR invalid expire time in '").append(command).append("' command");
 }

@@ -7,10 +7,7 @@
 namespace sava::commands {
 
 void WrongSubcommand(Context& ctx) {
-  std::string text = "ERR unknown subcommand or wrong number of arguments for '";
-  text += ctx.arg(1).substr(0, 128);
-  text += "'. Try " + base::ToUpper(ctx.arg(0)) + " HELP.";
-  ctx.Error(text);
+  ctx.Error(errors::UnknownSubcommand(ctx.arg(1), base::ToUpper(ctx.arg(0))));
 }
 
 }  // namespace sava::commands

@@ -4,11 +4,6 @@
 
 namespace sava::commands {
 
-void KeyContext::ArityError() {
-  std::string text = "ERR wrong number of arguments for '";
-  text += command_name_;
-  text += "' command";
-  reply_.Error(text);
-}
+void KeyContext::ArityError() { reply_.Error(errors::WrongArity(command_name_)); }
 
 }  // namespace sava::commands

@@ -187,6 +187,7 @@ using LockChooser = LockClass (*)(Args args);
 // For specifications with kKeyVariableFlags: what this very call does to its keys (KeyFlag).
 using KeyFlagger = uint16_t (*)(Args args);
 
+// A row of a table: all that is known of a command stands in one place, so it has many fields.
 struct CommandSpec {
   std::string_view name;  // lower-case
   Handler handler = {};

@@ -1,4 +1,4 @@
-// CONFIG GET and CONFIG SET. Start-up stands in config_start.cc, CONFIG REWRITE in
+// CONFIG GET and CONFIG SET. Start-up is in config_start.cc, CONFIG REWRITE in
 // config_rewrite.cc.
 
 #include "config/config.h"
@@ -11,6 +11,7 @@
 
 #include "base/glob.h"
 #include "base/text.h"
+#include "commands/errors.h"
 
 namespace sava::config {
 
@@ -92,7 +93,7 @@ base::Result<std::vector<Config::Assignment>> Config::FindAssignments(
 
 base::Status Config::Set(std::span<const std::string_view> names_and_values, bool local) {
   if (names_and_values.empty() || names_and_values.size() % 2 != 0) {
-    return base::Error{"ERR syntax error"};
+    return base::Error{std::string(commands::errors::kSyntax)};
   }
   base::Result<std::vector<Assignment>> assignments = FindAssignments(names_and_values, local);
   if (!assignments) return base::Error{assignments.error()};

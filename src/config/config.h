@@ -1,7 +1,7 @@
 // Sava's configuration: reads it at start, answers CONFIG GET, SET and REWRITE.
 //
 // Configuration is redis.conf's language: one `name value` a line, in files, on the command line
-// and through CONFIG SET. What the settings are stands in config_table.cc; this class moves values
+// and through CONFIG SET. config_table.cc has the table of settings; this class moves values
 // between texts and the typed engine::Settings that the rest of the server reads.
 //
 // Invariant: settings() always holds values that passed their checks; a failing Set changes

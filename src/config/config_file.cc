@@ -72,7 +72,7 @@ base::Status ReplaceFile(const std::string& path, std::string_view text) {
 
   bool good = WriteAll(file, text);
   good = good && fchmod(file, existed ? old.st_mode & 07777 : 0644) == 0;
-  // Only root may give files away: whoever may not keeps the file as its own.
+  // Only root may give files away: other users keep the file as their own.
   if (good && existed && fchown(file, old.st_uid, old.st_gid) != 0) errno = 0;
   good = good && fsync(file) == 0;
   good = good && rename(temporary.c_str(), target.c_str()) == 0;

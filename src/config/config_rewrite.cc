@@ -89,7 +89,7 @@ std::string Config::RewrittenText(std::string_view old_text) const {
     unchanged[setting] = SaysTheSame(file, *setting, places, state_);
   }
 
-  std::string users;  // stand where the first of them stood
+  std::string users;  // put where the first of them was
   if (user_lines_ != nullptr) {
     for (const std::string& line : user_lines_()) users += fmt::format("user {}\n", line);
   }

@@ -39,7 +39,7 @@ enum SettingFlag : uint32_t {
   kManyWords = 1U << 2,  // takes a list: several words, or one text of words
   kSensitive = 1U << 3,  // never shown in error messages
   kProtected = 1U << 4,  // CONFIG SET only where enable-protected-configs allows it
-  kNamesFile = 1U << 5,  // CONFIG SET reads the file anew even if the name stays the same
+  kNamesFile = 1U << 5,  // CONFIG SET reads the file again even if the name stays the same
 };
 
 // Where a value comes from. At start a list such as `save` grows with every line that gives it;

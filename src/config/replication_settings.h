@@ -10,7 +10,7 @@ namespace sava::config {
 
 // What becomes of native types, and commands, on their way to a replica.
 enum class NativeTypes : uint8_t {
-  kAuto,  // sent to who says that it knows them, left out for others
+  kAuto,  // sent to replicas that say they know them, left out for others
   kSend,
   kOmit,
 };
@@ -31,7 +31,7 @@ struct MasterSettings {
   NativeTypes repl_native_types = NativeTypes::kAuto;
 };
 
-// Of a server that is a replica.
+// Of a server that is a replica. A field for every setting, as in Settings.
 struct ReplicaSettings {
   std::string master_host;  // replicaof; empty: this server is a master
   int64_t master_port = 0;

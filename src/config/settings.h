@@ -1,7 +1,7 @@
 // The settings the server acts on, as plain data.
 //
 // One field per setting, holding its value in the form the code wants it; the initial values are
-// Sava's defaults. How a setting is named, written, checked and printed stands in
+// Sava's defaults. How a setting is named, written, checked and printed is said in
 // config/config_table.cc and nowhere else. Settings that are only kept (accepted, printed, without
 // effect) have no field here.
 //
@@ -35,7 +35,7 @@ enum class MaxmemoryPolicy : uint8_t {
   kNoEviction,
 };
 
-// Who may use a guarded feature: nobody, everybody, or connections from this machine.
+// Which connections may use a guarded feature: none, all, or those from this machine.
 enum class Allow : uint8_t { kNo, kYes, kLocal };
 
 enum class LogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
@@ -119,6 +119,7 @@ struct NetworkLimit {
   bool operator==(const NetworkLimit&) const = default;
 };
 
+// A field for every row of the table in config_table.cc, flat as the names of CONFIG are.
 struct Settings : types::CollectionLimits, TlsSettings, ReplicationSettings {
   // Network. An address of `bind` may begin with '-' (may be missing on this machine) and may be
   // "*" or "::*" (all addresses).

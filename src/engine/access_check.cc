@@ -18,13 +18,14 @@ bool MayListen(const access::User& user, const Client& client) {
     return std::ranges::all_of(
         names, [&](const std::string& name) { return user.AllowsChannel(name, are_patterns); });
   };
-  return allowed(client.channels, false) && allowed(client.patterns, true) &&
-         allowed(client.shard_channels, false);
+  return allowed(client.subscriptions.channels, false) &&
+         allowed(client.subscriptions.patterns, true) &&
+         allowed(client.subscriptions.shard_channels, false);
 }
 
 void SetRules(Client& client, const access::User* rules) {
   client.acl = rules;
-  if (client.waiter != nullptr) client.waiter->acl = rules;
+  if (client.wait.waiter != nullptr) client.wait.waiter->asker.acl = rules;
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ std::string RefusalError(const Client& client, const commands::Command& command,
 
 void UseRulesOfUser(const Engine& engine, Client& client) {
   SetRules(client, client.origin.admitted ? nullptr : engine.users().RulesFor(client.user));
-  client.rate_generation = 0;
+  client.rate.generation = 0;
 }
 
 void BecomeDefaultUser(const Engine& engine, Client& client) {
@@ -70,7 +71,7 @@ void FollowUsers(Engine& engine, uint64_t session) {
       const access::User* const rules = user->everything() ? nullptr : user;
       const bool as_before = client.acl == rules;
       SetRules(client, rules);
-      // Who had not said yet who he is need not any more.
+      // Clients without a password given need none any more.
       if (user == &users.default_user() && users.open()) client.authenticated = true;
       if (as_before || !client.subscribed() || MayListen(*user, client)) return;
     }

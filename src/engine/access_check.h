@@ -1,5 +1,6 @@
-// What ACL rules say to a client's commands, for whoever runs commands for clients: admission,
-// EXEC, waiters, scripts. Which arguments are keys is what the locks say (commands::ForEachKey).
+// Checks a client's commands against its ACL rules, for all code that runs commands for clients:
+// admission, EXEC, waiters, scripts. Which arguments are keys is decided as for locks
+// (commands::ForEachKey).
 //
 // A client's rules change only with the gate closed, so that a thread inside the gate may ask for
 // clients of its lane, and for waiters. On the client's thread unless it says otherwise.
@@ -32,17 +33,17 @@ void NoteRefused(Engine& engine, const Client& client, const commands::Command& 
                  commands::Args args, const access::Verdict& verdict, AccessContext context,
                  int64_t now_ms);
 
-// What the client is told: "NOPERM User u has no permissions to run the 'get' command".
+// The error for the client: "NOPERM User u has no permissions to run the 'get' command".
 // REQUIRES: it was refused.
 std::string RefusalError(const Client& client, const commands::Command& command,
                          commands::Args args, const access::Verdict& verdict);
 
-// The session's user was changed: the rules that limit it are his. What the server itself runs is
-// limited by nobody's (Origin::admitted).
+// The session's user was changed: that user's rules limit it from now on. No rules limit the
+// server's own commands (Origin::admitted).
 void UseRulesOfUser(const Engine& engine, Client& client);
 
-// The client is not, or no longer, anybody in particular: the default user, let in when he needs no
-// password.
+// The client has no user of its own, or none any more: the default user, let in when that user
+// needs no password.
 void BecomeDefaultUser(const Engine& engine, Client& client);
 
 // The users were changed: clients are limited by the new rules; those whose user is gone, or that

@@ -104,7 +104,7 @@ std::optional<std::string> Admission::FormalObjection(const Client& client,
                                                       const Request& request) const {
   const Command& command = *request.command;
   if (!command.ArityOk(request.args.size())) {
-    return fmt::format("ERR wrong number of arguments for '{}' command", command.full_name);
+    return commands::errors::WrongArity(command.full_name);
   }
   if (!client.authenticated && !command.has(commands::kNoAuth)) {
     return std::string(commands::errors::kNoAuth);
@@ -129,7 +129,7 @@ std::optional<std::string> Admission::AccessObjection(const Lane& lane, Client& 
   if (client.acl == nullptr) return std::nullopt;
   const access::Verdict verdict = client.acl->Check(*request.command, request.args);
   if (verdict.allowed()) return std::nullopt;
-  client.last_command = request.command;
+  client.activity.last_command = request.command;
   const AccessContext context =
       client.has(kClientMulti) ? AccessContext::kMulti : AccessContext::kTopLevel;
   NoteRefused(engine_, client, *request.command, request.args, verdict, context, lane.now_ms);
@@ -264,7 +264,7 @@ uint32_t Admission::FlagsOf(const Command& command, commands::Args args) const {
 bool Admission::Does(const Client& client, const Command& command, commands::Args args,
                      uint32_t flags) const {
   if (!command.is(commands::kRunsQueue)) return (FlagsOf(command, args) & flags) != 0;
-  return std::ranges::any_of(client.queue, [&](const QueuedCommand& queued) {
+  return std::ranges::any_of(client.transaction.queue, [&](const QueuedCommand& queued) {
     if (!queued.command->is(commands::kRunsScript)) return queued.command->has(flags);
     const std::vector<std::string_view> words(queued.args.begin(), queued.args.end());
     return (FlagsOf(*queued.command, words) & flags) != 0;
@@ -274,7 +274,7 @@ bool Admission::Does(const Client& client, const Command& command, commands::Arg
 bool Admission::DoesWithout(const Client& client, const Command& command, commands::Args args,
                             uint32_t flag) const {
   if (!command.is(commands::kRunsQueue)) return (FlagsOf(command, args) & flag) == 0;
-  return std::ranges::any_of(client.queue, [&](const QueuedCommand& queued) {
+  return std::ranges::any_of(client.transaction.queue, [&](const QueuedCommand& queued) {
     if (!queued.command->is(commands::kRunsScript)) return !queued.command->has(flag);
     const std::vector<std::string_view> words(queued.args.begin(), queued.args.end());
     return (FlagsOf(*queued.command, words) & flag) == 0;

@@ -61,7 +61,7 @@ class Admission {
   // ---- replicas ----
   // There are fewer good replicas than min-replicas-to-write wants: writes are refused.
   void set_lacks_replicas(bool on) { lacks_replicas_.store(on, std::memory_order_relaxed); }
-  // This replica has lost its master, and does not serve what it has.
+  // This replica has lost its master, and does not serve its data.
   bool stale() const;
   bool lacks_replicas() const { return lacks_replicas_.load(std::memory_order_relaxed); }
 
@@ -100,7 +100,7 @@ class Admission {
   bool Permitted(const Client& client, const commands::Command& command) const;
   // Nothing is the case that Objection looks for: so most commands come in without a text made.
   bool BeyondObjection(const Lane& lane, const Client& client, const Request& request) const;
-  // What stands against the command; none: nothing. It may still have to wait.
+  // Why the command is refused; none: it is not. It may still have to wait.
   std::optional<std::string> Objection(Lane& lane, Client& client, const Request& request);
   // What its row and its client alone say.
   std::optional<std::string> FormalObjection(const Client& client, const Request& request) const;

@@ -14,7 +14,7 @@ namespace sava::engine {
 class Background {
  public:
   explicit Background(const char* name);
-  // Finishes what is queued.
+  // Finishes the queued work.
   ~Background();
 
   // `objects` is what INFO's lazyfree_pending_objects counts until it is done.

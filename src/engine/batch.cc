@@ -63,7 +63,7 @@ const Command* Runner::FindCommand(Lane& lane, Request& request) {
   return command;
 }
 
-// Finds the command and hashes its keys, when they stand at fixed places.
+// Finds the command and hashes its keys, when they are at fixed places.
 void Runner::Resolve(Lane& lane, Request& request) {
   const std::string_view name = request.args[0];
   if (lane.batch.last_command != nullptr && name == lane.batch.last_name) {
@@ -170,7 +170,8 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
   const Client* limited = nullptr;  // whose output is
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
-    // Kept for a neighbour only: who loses its core between two commands should hold nothing.
+    // Kept only for a neighbour: a thread that loses its core between two commands should hold
+    // nothing.
     if (lane.locks.held() >= 0 && !NeedsHeld(lane, request)) lane.locks.ReleaseHeld();
     if (i + kLocksAhead < batch.size()) PrefetchLock(lane, batch[i + kLocksAhead]);
     if (i >= looked && lane.locks.held() >= 0 && request.command->looks_up) {
@@ -188,14 +189,8 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
       continue;
     }
     if (lane.locks.gate_wanted()) [[unlikely]] {
-      if (!lane.locks.gives_way()) {
-        lane.locks.StepAside();
-        lane.now_ms = engine_.clock().WallMillis();
-      } else if (i > 0) {  // run the rest in the next round
-        lane.waits.Yield(client);
-        request.outcome = Request::Outcome::kRefused;
-        continue;
-      }
+      lane.locks.StepAside();
+      lane.now_ms = engine_.clock().WallMillis();
     }
     request.outcome = Request::Outcome::kDone;
     if (&client != limited) {
@@ -211,7 +206,7 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
         return;
       }
       request.outcome = Request::Outcome::kRefused;
-      client.rate_paid = limits;
+      client.rate.paid = limits;
     });
     if (!ran && client.origin.admitted && !client.origin.fails) throw std::bad_alloc();
     if (!ran) RefuseForMemory(lane, request);

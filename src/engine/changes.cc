@@ -18,7 +18,7 @@ static_assert(kSlots % Keyspace::kStripes == 0);
 
 void Changes::NoteTold(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote) {
   Keyspace& keyspace = engine_.keyspace();
-  const bool changed = client.wrote != wrote;
+  const bool changed = client.sending.wrote != wrote;
   const uint64_t end = lane.locks.seen() + 1;
   for (const uint64_t hash : keys) {
     uint64_t& last = tickets_[hash % kSlots];
@@ -26,7 +26,7 @@ void Changes::NoteTold(Lane& lane, Client& client, std::span<const uint64_t> key
       last = end;
       keyspace.stripe(Keyspace::StripeOf(hash)).changed.store(end, std::memory_order_relaxed);
     } else {
-      client.saw = std::max(client.saw, last);
+      client.sending.saw = std::max(client.sending.saw, last);
     }
   }
   if (!keys.empty()) return;
@@ -36,7 +36,7 @@ void Changes::NoteTold(Lane& lane, Client& client, std::span<const uint64_t> key
     if (changed) {
       last.store(end, std::memory_order_relaxed);
     } else {
-      client.saw = std::max(client.saw, last.load(std::memory_order_relaxed));
+      client.sending.saw = std::max(client.sending.saw, last.load(std::memory_order_relaxed));
     }
   }
 }

@@ -18,7 +18,7 @@ class Changes {
 
   // REQUIRES: the gate is closed.
   void Track(bool on);
-  // What the client is told waits for what it has changed, or for the last change of what it has
+  // The client's answers wait for its own changes, or for the last change of what it has
   // seen. keys: their hashes; none: all keys. `wrote`: as the client's was before. REQUIRES: the
   // locks.
   void Note(Lane& lane, Client& client, std::span<const uint64_t> keys, uint64_t wrote) {

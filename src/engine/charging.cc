@@ -62,7 +62,7 @@ void Charging::WriteBucket(Lane& lane, RateBucket& bucket, Invocation* outer) {
   const int64_t expire_at = lane.now_ms + text.ttl_ms;
   Invocation invocation(lane, outer);
   Keys(invocation).SetString(0, bucket.key(), value, expire_at, text.number);
-  lane.stats.dirty.Add();
+  lane.stats.keys.dirty.Add();
   char time[24];
   const std::string_view words[] = {
       "SET", bucket.key(), value, "PXAT", {time, base::FormatInt(expire_at, time)}};
@@ -89,7 +89,7 @@ void Charging::WriteBuckets(Lane& lane) {
 bool Charging::WritesOwnBucket(const Client& client, const Command& command, commands::Args args) {
   bool own = false;
   ForEachBucketKey(command, args, [&](std::string_view key) {
-    for (const RateBucket* bucket : {client.rate_user.get(), client.rate_address.get()}) {
+    for (const RateBucket* bucket : {client.rate.user.get(), client.rate.address.get()}) {
       own = own || (bucket != nullptr && bucket->key() == key);
     }
   });
@@ -99,17 +99,17 @@ bool Charging::WritesOwnBucket(const Client& client, const Command& command, com
 bool Charging::Charge(Lane& lane, const Request& request) {
   Client& client = *request.client;
   const Command* command = request.command;
-  if (client.rate_paid) {
-    client.rate_paid = false;
+  if (client.rate.paid) {
+    client.rate.paid = false;
     return true;
   }
   if (!engine_.limiter().Resolved(client)) {
     engine_.limiter().Resolve(client, lane.now_ms);
-    for (RateBucket* bucket : {client.rate_user.get(), client.rate_address.get()}) {
+    for (RateBucket* bucket : {client.rate.user.get(), client.rate.address.get()}) {
       if (bucket != nullptr && !bucket->loaded()) LoadBucket(lane, *bucket);
     }
   }
-  if (client.rate_user == nullptr && client.rate_address == nullptr) return true;
+  if (client.rate.user == nullptr && client.rate.address == nullptr) return true;
   const size_t mark = client.out.Mark();
   // What was queued has been paid for.
   const bool free =
@@ -126,7 +126,7 @@ bool Charging::Charge(Lane& lane, const Request& request) {
       return false;
     }
   }
-  // Free of charge or not, nobody helps himself.
+  // Free of charge or not, no client changes its own bucket.
   if (command != nullptr && command->has(commands::kWrite) &&
       command->ArityOk(request.args.size()) && WritesOwnBucket(client, *command, request.args)) {
     engine_.admission().Reject(lane, client, command,
@@ -137,13 +137,13 @@ bool Charging::Charge(Lane& lane, const Request& request) {
   return true;
 }
 
-// Everything was replaced: buckets follow their keys, except those of the one who did it.
+// Everything was replaced: buckets follow their keys, except those of the client that did it.
 // REQUIRES: gate closed.
 void Charging::ReloadAll(Lane& lane, const Client& client) {
   std::string scratch;
   std::string_view text;
   for (const std::shared_ptr<RateBucket>& bucket : engine_.limiter().All()) {
-    if (bucket == client.rate_user || bucket == client.rate_address) {
+    if (bucket == client.rate.user || bucket == client.rate.address) {
       if (bucket->MarkDirty()) lane.upkeep.rate_dirty.push_back(bucket);
       continue;
     }

@@ -48,7 +48,7 @@ bool ClientExecutor::Run(commands::Args args, int resp, std::string_view* reply)
 }
 
 bool ClientExecutor::Look(commands::Args args, int resp, std::string_view* reply) {
-  client_->rate_paid = engine_.limiter().enabled();
+  client_->rate.paid = engine_.limiter().enabled();
   return Run(args, resp, reply);
 }
 
@@ -61,7 +61,7 @@ std::string ClientExecutor::MasterAddress() {
 // The emptier of the client's buckets.
 bool ClientExecutor::RefusedBy(int64_t* limit, int64_t* period_ms) {
   int64_t least = INT64_MAX;
-  for (const auto& bucket : {client_->rate_user, client_->rate_address}) {
+  for (const auto& bucket : {client_->rate.user, client_->rate.address}) {
     if (bucket == nullptr) continue;
     const RateBucket::Figures figures = bucket->Look(lane_.now_ms);
     if (figures.remaining >= least) continue;

@@ -25,7 +25,7 @@ std::string FlagLetters(const Client& client) {
       {'t', client.tracking != nullptr},
       {'R', client.tracking != nullptr && client.tracking->broken},
       {'B', client.tracking != nullptr && client.tracking->broadcast},
-      {'d', client.watcher.dirty.load(std::memory_order_relaxed)},
+      {'d', client.transaction.watcher.dirty.load(std::memory_order_relaxed)},
       {'c', client.has(engine::kClientCloseAfterReply)},
       {'A', client.has(engine::kClientCloseNow)},
       {'U', client.has(engine::kClientUnixSocket)},
@@ -61,50 +61,55 @@ std::optional<ClientType> ClientTypeByName(std::string_view name) {
 }
 
 void CountName(Client& client, std::string_view name) {
-  ++client.names_counted;
-  client.names_bytes += name.size();
+  ++client.memory.names_counted;
+  client.memory.names_bytes += name.size();
 }
 
 void UncountName(Client& client, std::string_view name) {
-  --client.names_counted;
-  client.names_bytes -= name.size();
+  --client.memory.names_counted;
+  client.memory.names_bytes -= name.size();
 }
 
 size_t ClientMemory(const Client& client) {
-  return sizeof(Client) + client.query_capacity + client.argument_bytes + client.queue_bytes +
-         client.queue.capacity() * sizeof(QueuedCommand) + client.names_bytes +
-         client.names_counted * kNameBytes + client.out.memory();
+  return sizeof(Client) + client.memory.query_capacity + client.memory.argument_bytes +
+         client.transaction.queue_bytes +
+         client.transaction.queue.capacity() * sizeof(QueuedCommand) + client.memory.names_bytes +
+         client.memory.names_counted * kNameBytes + client.out.memory();
 }
 
 std::string ClientLine(const Client& client, int64_t now_ms) {
   const size_t held = client.out.memory();
   const size_t pending = client.out.pending();
   const bool fixed = held <= kFixedOutput;
-  const size_t fed = client.feed == nullptr ? 0 : client.feed->pending();
-  const size_t query_free =
-      client.query_capacity > client.query_bytes ? client.query_capacity - client.query_bytes : 0;
+  const size_t fed = client.sending.feed == nullptr ? 0 : client.sending.feed->pending();
+  const size_t query_free = client.memory.query_capacity > client.memory.query_bytes
+                                ? client.memory.query_capacity - client.memory.query_bytes
+                                : 0;
   std::string line;
   const auto add = [&line]<typename... T>(fmt::format_string<T...> format, T&&... values) {
     fmt::format_to(std::back_inserter(line), format, std::forward<T>(values)...);
   };
-  add("id={} addr={} laddr={} fd={} name={}", client.id, client.addr, client.laddr, client.fd,
-      client.name);
-  add(" age={} idle={} flags={} db={}", Seconds(client.created_ms, now_ms),
-      Seconds(client.last_active_ms, now_ms), FlagLetters(client), client.db);
-  add(" sub={} psub={} ssub={} multi={}", client.channels.size(), client.patterns.size(),
-      client.shard_channels.size(),
-      client.has(engine::kClientMulti) ? static_cast<int64_t>(client.queue.size()) : -1);
-  add(" qbuf={} qbuf-free={} argv-mem={} multi-mem={}", client.query_bytes, query_free,
-      client.argument_bytes, client.queue_bytes);
+  add("id={} addr={} laddr={} fd={} name={}", client.id, client.peer.addr, client.peer.laddr,
+      client.peer.fd, client.name);
+  add(" age={} idle={} flags={} db={}", Seconds(client.activity.created_ms, now_ms),
+      Seconds(client.activity.last_active_ms, now_ms), FlagLetters(client), client.db);
+  add(" sub={} psub={} ssub={} multi={}", client.subscriptions.channels.size(),
+      client.subscriptions.patterns.size(), client.subscriptions.shard_channels.size(),
+      client.has(engine::kClientMulti) ? static_cast<int64_t>(client.transaction.queue.size())
+                                       : -1);
+  add(" qbuf={} qbuf-free={} argv-mem={} multi-mem={}", client.memory.query_bytes, query_free,
+      client.memory.argument_bytes, client.transaction.queue_bytes);
   add(" rbs={} rbp={} obl={} oll={} omem={} tot-mem={}", fixed ? held : 0, fixed ? held : 0,
       fixed ? pending : 0, (fixed ? 0 : 1) + (fed > 0 ? 1 : 0), (fixed ? 0 : held) + fed,
       ClientMemory(client) + fed);
   add(" events={} cmd={} user={} redir={} resp={}", pending > 0 ? "rw" : "r",
-      client.last_command != nullptr ? std::string_view(client.last_command->full_name) : "NULL",
+      client.activity.last_command != nullptr
+          ? std::string_view(client.activity.last_command->full_name)
+          : "NULL",
       client.user,
       client.tracking == nullptr ? -1 : static_cast<int64_t>(client.tracking->redirect),
       client.resp);
-  add(" lib-name={} lib-ver={}", client.lib_name, client.lib_ver);
+  add(" lib-name={} lib-ver={}", client.peer.lib_name, client.peer.lib_ver);
   return line;
 }
 
@@ -121,11 +126,11 @@ void CloseClient(engine::Engine& engine, Client& client) {
 
 bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {
   if (id != 0 && client.id != id) return false;
-  if (addr.has_value() && client.addr != *addr) return false;
-  if (laddr.has_value() && client.laddr != *laddr) return false;
+  if (addr.has_value() && client.peer.addr != *addr) return false;
+  if (laddr.has_value() && client.peer.laddr != *laddr) return false;
   if (user.has_value() && client.user != *user) return false;
   if (type.has_value() && TypeOf(client) != *type) return false;
-  return max_age == 0 || Seconds(client.created_ms, now_ms) >= max_age;
+  return max_age == 0 || Seconds(client.activity.created_ms, now_ms) >= max_age;
 }
 
 }  // namespace sava::engine

@@ -1,5 +1,7 @@
 #include "engine/clients.h"
 
+#include <array>
+
 #include "engine/engine_context.h"
 
 namespace sava::engine {
@@ -12,48 +14,29 @@ Client& BlockForReply(commands::Context& ctx, int64_t until,
   return client;
 }
 
+void LaneStats::Reset() {
+  const auto reset = [](auto counters) {
+    for (Counter* counter : counters) counter->Reset();
+  };
+  reset(std::array{&commands, &error_replies, &unexpected_errors});
+  reset(std::array{&published, &ratelimit_refused, &parked});
+  reset(keys.resettable());
+  reset(clients.resettable());
+  reset(net.resettable());
+  reset(upkeep.resettable());
+  reset(rounds.resettable());
+  rounds.nanos.Reset();
+  for (CommandStats& command : by_command) {
+    command.calls.Reset();
+    command.nanos.Reset();
+    command.rejected.Reset();
+    command.failed.Reset();
+    if (Histogram* histogram = command.histogram.load()) histogram->Reset();
+  }
+}
+
 void ResetStats(Engine& engine) {
-  engine.ForEachLane([](Lane& lane) {
-    LaneStats& stats = lane.stats;
-    for (Counter* counter : {&stats.commands,
-                             &stats.connections,
-                             &stats.rejected_connections,
-                             &stats.hits,
-                             &stats.misses,
-                             &stats.expired,
-                             &stats.expired_parts,
-                             &stats.evicted,
-                             &stats.evicted_clients,
-                             &stats.net_input,
-                             &stats.net_output,
-                             &stats.reads,
-                             &stats.writes,
-                             &stats.error_replies,
-                             &stats.unexpected_errors,
-                             &stats.output_limit_disconnections,
-                             &stats.query_limit_disconnections,
-                             &stats.published,
-                             &stats.ratelimit_refused,
-                             &stats.parked,
-                             &stats.compacted,
-                             &stats.expire_cycles_capped,
-                             &stats.expire_nanos,
-                             &stats.eviction_stalls_nanos,
-                             &stats.loop_max_nanos,
-                             &stats.loop_over_5ms,
-                             &stats.loop_rounds,
-                             &stats.loop_busy_nanos}) {
-      counter->Reset();
-    }
-    stats.loop.Reset();
-    for (CommandStats& command : stats.by_command) {
-      command.calls.Reset();
-      command.nanos.Reset();
-      command.rejected.Reset();
-      command.failed.Reset();
-      if (Histogram* histogram = command.histogram.load()) histogram->Reset();
-    }
-  });
+  engine.ForEachLane([](Lane& lane) { lane.stats.Reset(); });
   engine.observer().errors().Reset();
   engine.background().ResetDone();
 }

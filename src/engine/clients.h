@@ -1,4 +1,4 @@
-// Clients that wait for an answer by mail, and the end of what was counted.
+// Clients that wait for an answer by mail, and CONFIG RESETSTAT.
 #pragma once
 
 #include <cstdint>

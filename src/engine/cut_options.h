@@ -1,4 +1,4 @@
-// CutOptions: what a snapshot needs to know of the settings.
+// CutOptions: the settings that a snapshot needs.
 #pragma once
 
 #include "config/settings.h"

@@ -18,10 +18,11 @@ constexpr size_t kKeepNotices = 1024;
 void EffectGroup::TellFrom(const Client& publisher, std::string channel, std::string_view text,
                            bool shard) {
   std::vector<std::string> heard_by;
-  if ((shard ? publisher.shard_channels : publisher.channels).contains(channel)) {
+  if ((shard ? publisher.subscriptions.shard_channels : publisher.subscriptions.channels)
+          .contains(channel)) {
     heard_by.push_back(channel);
   }
-  for (const std::string& pattern : publisher.patterns) {
+  for (const std::string& pattern : publisher.subscriptions.patterns) {
     if (!shard && base::GlobMatch(pattern, channel)) heard_by.push_back(pattern);
   }
   Tell(std::move(channel), text, shard);
@@ -53,13 +54,15 @@ void EffectGroup::Record(Engine& engine, Lane& lane, Client* client) {
   const uint64_t ticket = journal.Append(lane.index, lane.locks.seen());
   count_ = 0;
   lane.locks.set_seen(ticket);
-  if (changes_ && client != nullptr) client->wrote = std::max(client->wrote, ticket + 1);
+  if (changes_ && client != nullptr)
+    client->sending.wrote = std::max(client->sending.wrote, ticket + 1);
   if (lane.exclusive()) journal.Cut();  // no stripe hands it on
 }
 
 void EffectGroup::Post(Engine& engine, Lane& lane, Client* client) {
   // That something has expired is told by the clock.
-  const uint64_t ticket = client == nullptr ? 0 : std::max(client->wrote, client->saw);
+  const uint64_t ticket =
+      client == nullptr ? 0 : std::max(client->sending.wrote, client->sending.saw);
   for (const Notice& notice : notices_) {
     if (notice.line != nullptr) {
       engine.observer().PostToMonitors(notice.line, ticket);

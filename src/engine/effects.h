@@ -3,7 +3,7 @@
 //
 // A group belongs to the outermost invocation (see EngineContext). What runs inside adds to it;
 // the outermost commits it once, while the locks are held: first the record, which gets a ticket,
-// then the notices, so that nobody is told of a write that cannot be waited for yet.
+// then the notices, so that no client is told of a write that cannot be waited for yet.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,15 @@ class EffectGroup {
     journal.Add(lane, words, static_cast<uint32_t>(db), to);
     ++count_;
   }
-  // What was done is what a client wanted, not only what time has brought about.
+  // A client wanted the changes; they are not only effects of time.
   void NoteChange() { changes_ = true; }
 
   // A message to the subscribers of a channel.
   void Tell(std::string channel, std::string_view text, bool shard) {
     notices_.push_back({std::move(channel), std::string(text), shard, nullptr, {}});
   }
-  // The same for what the client itself publishes: it hears it only by what it listens to now.
+  // The same for messages that the client itself publishes: it hears them only by its subscriptions
+  // now.
   void TellFrom(const Client& publisher, std::string channel, std::string_view text, bool shard);
   void TellMonitors(std::shared_ptr<const Message> line) {
     notices_.push_back({{}, {}, false, std::move(line), {}});
@@ -55,7 +56,7 @@ class EffectGroup {
 
   bool empty() const { return count_ == 0 && notices_.empty(); }
   // Appends the record to the journal, then posts the notices; the group is empty afterwards.
-  // client: who did it; nullptr: nobody. REQUIRES: the locks under which it was done.
+  // client: the one that did it; nullptr: none. REQUIRES: the locks under which it was done.
   void Commit(Engine& engine, Lane& lane, Client* client) {
     if (!empty()) CommitAll(engine, lane, client);
     changes_ = false;

@@ -33,7 +33,6 @@ Engine::Engine(const Options& options, config::Settings* settings,
   for (size_t i = 0; i < options.lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>(this, i, table->by_id().size()));
     mailboxes.push_back(&lanes_.back()->mailbox);
-    keyspace_.gate().set_wake(i, [mailbox = mailboxes.back()] { mailbox->Wake(); });
   }
   house_lane_ = std::make_unique<Lane>(this, options.lanes, table->by_id().size());
   apply_lane_ = std::make_unique<Lane>(this, options.lanes + 1, table->by_id().size());
@@ -55,12 +54,6 @@ void Engine::BeginRound(Lane& lane) {
   lane.round = base::Budget();
 }
 
-bool Engine::TryBeginRound(Lane& lane) {
-  if (!lane.locks.TryBeginRound()) return false;
-  lane.round = base::Budget();
-  return true;
-}
-
 void Engine::EndRound(Lane& lane) {
   lane.locks.EndRound();
   memory_.FreeGarbage(lane);
@@ -69,7 +62,7 @@ void Engine::EndRound(Lane& lane) {
 void Engine::BeginBatch(Lane& lane) {
   lane.locks.BeginBatch();
   lane.now_ms = clock_->WallMillis();
-  lane.lru_clock = LruClock(lane.now_ms);
+  lane.batch.lru_clock = LruClock(lane.now_ms);
   lane.locks.timer().Restart();
   if (!lane.batch.unwatch.empty()) [[unlikely]]
     transactions_.UnwatchDue(lane);

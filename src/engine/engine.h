@@ -1,5 +1,5 @@
 // Engine: a command's way from parsed bytes to reply: look up, admit, lock, run, journal, reply. It
-// holds the parts that do this, and what they share.
+// holds the parts that do this, and the objects they share.
 //
 // Threads: each event-loop thread has a Lane and runs batches on it. Within a batch keys are hashed
 // and prefetched first, then commands run one after another, each under the locks of the stripes of
@@ -45,12 +45,12 @@
 
 namespace sava::engine {
 
-// What the composition root adds for its own commands.
+// The composition root implements this, for its own commands.
 class Host {
  public:
   virtual ~Host() = default;
   // FLUSHALL was run by a client; it will count as that many changes. With the gate closed. True
-  // when the client is to be answered by AnswerWhenSaved.
+  // when the client must be answered by AnswerWhenSaved.
   virtual bool FlushedAll(uint64_t changes) {
     static_cast<void>(changes);
     return false;
@@ -96,7 +96,7 @@ class Engine {
 
   // ---- running commands ----
 
-  // Looks up commands and hashes keys; prefetches what they will touch.
+  // Looks up commands and hashes keys; prefetches the memory they will touch.
   // REQUIRES: on the lane's thread, inside BeginBatch/EndBatch.
   void Prepare(Lane& lane, std::span<Request> batch) { runner_.Prepare(lane, batch); }
   // Runs them in order. A client that has to wait gets kRefused for this and its later commands.
@@ -105,18 +105,14 @@ class Engine {
   // goes away: the command did not run.
   bool Execute(Lane& lane, Client& client, commands::Args args);
 
-  // A round of the loop is spent inside the gate, so that whoever closes it may look at the clients
-  // of all lanes. Batches within a round step outside for a moment when somebody wants to close.
+  // A round of the loop is spent inside the gate, so that a thread that closes it may look at the
+  // clients of all lanes. Batches within a round step outside for a moment when one wants to close.
   void BeginRound(Lane& lane);
-  // The same for a loop that waits for its turn together with its events: false when the gate is
-  // closed. The lane's mailbox wakes it when it may try again, and when the holder of the gate
-  // declares itself busy: then it may call runner().RunBusy instead.
-  bool TryBeginRound(Lane& lane);
   void EndRound(Lane& lane);
   void BeginBatch(Lane& lane);
-  // Releases locks and the gate, then frees what was displaced.
+  // Releases locks and the gate, then frees displaced values.
   void EndBatch(Lane& lane);
-  // Runs `work` alone: nobody else is inside the gate. From a handler or from outside a batch.
+  // Runs `work` alone: no other thread is inside the gate. From a handler or from outside a batch.
   template <typename Work>
   void Exclusively(Lane& lane, const Work& work) {
     const GateGuard guard(lane.locks);
@@ -129,7 +125,7 @@ class Engine {
   void ResumeWaiting(Lane& lane);
   // Whether there is something for it to do.
   bool NeedsResume(const Lane& lane) const { return lane.waits.NeedsResume(clock_->WallMillis()); }
-  // When somebody waiting may go on (Unix ms; 0: at once, INT64_MAX: not by time).
+  // When a waiting client may go on (Unix ms; 0: at once, INT64_MAX: not by time).
   int64_t NextResume(const Lane& lane) const {
     return lane.waits.NextResume(lane.now_ms, admission_.pause_until());
   }
@@ -165,12 +161,14 @@ class Engine {
   static constexpr size_t kHelperLanes = 8;
   size_t first_helper_lane() const { return lanes_.size() + 2; }
   // Number of changes since start.
-  uint64_t Dirty() const { return Total(&LaneStats::dirty); }
-  template <typename Field>
-  uint64_t Total(Field LaneStats::*field) const {
-    uint64_t total = 0;
-    ForEachLane([&](const Lane& lane) { total += (lane.stats.*field).get(); });
-    return total;
+  uint64_t Dirty() const { return Total(&LaneStats::keys, &KeyStats::dirty); }
+  // The sum of what all lanes have counted.
+  uint64_t Total(Counter LaneStats::*counter) const {
+    return Sum([=](const LaneStats& stats) { return (stats.*counter).get(); });
+  }
+  template <typename Group>
+  uint64_t Total(Group LaneStats::*group, Counter Group::*counter) const {
+    return Sum([=](const LaneStats& stats) { return (stats.*group.*counter).get(); });
   }
 
   // ---- parts ----
@@ -201,11 +199,18 @@ class Engine {
   const base::Clock& clock() const { return *clock_; }
   Host* host() const { return host_; }
   void set_host(Host* host) { host_ = host; }
-  // Who runs scripts; nullptr: nobody.
+  // Runs scripts; nullptr: there are none.
   Scripting* scripting() const { return scripting_; }
   void set_scripting(Scripting* scripting) { scripting_ = scripting; }
 
  private:
+  template <typename Get>
+  uint64_t Sum(const Get& get) const {
+    uint64_t total = 0;
+    ForEachLane([&](const Lane& lane) { total += get(lane.stats); });
+    return total;
+  }
+
   void Deliver(Lane& lane, Client& client, const Mail& mail);
 
   config::Settings* const settings_;

@@ -30,7 +30,7 @@ commands::KeyAge EngineContext::Age(std::string_view key) {
   if (age.lfu) {
     age.frequency = LfuDecayed(at.entry->age(), now_ms_, settings);
   } else {
-    age.idle_seconds = static_cast<int64_t>(LruIdleSeconds(at.entry->age(), lane_.lru_clock));
+    age.idle_seconds = static_cast<int64_t>(LruIdleSeconds(at.entry->age(), lane_.batch.lru_clock));
   }
   return age;
 }
@@ -42,7 +42,7 @@ void EngineContext::SetAge(std::string_view key, int64_t idle_seconds, int frequ
   if (UsesLfu(settings.maxmemory_policy)) {
     if (frequency >= 0) at.entry->set_age(LfuPack(now_ms_, frequency));
   } else if (idle_seconds >= 0) {
-    at.entry->set_age((lane_.lru_clock - static_cast<uint32_t>(idle_seconds)) & kAgeMask);
+    at.entry->set_age((lane_.batch.lru_clock - static_cast<uint32_t>(idle_seconds)) & kAgeMask);
   }
 }
 

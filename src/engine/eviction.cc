@@ -82,7 +82,7 @@ bool PickTable(Keyspace& keyspace, base::Rng& rng, bool volatile_only, int* db, 
 
 }  // namespace
 
-// Evicts the key that stands at the entry. REQUIRES: the stripe's lock.
+// Evicts the key of the entry. REQUIRES: the stripe's lock.
 Memory::Evicted Memory::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry, uint64_t hash) {
   const bool evicted = DoUpkeep(lane, [&](Keys& keys) {
     keys.Evict(db, *engine_.keyspace().table(db, stripe), entry, hash);
@@ -94,7 +94,7 @@ Memory::Evicted Memory::EvictAt(Lane& lane, int db, size_t stripe, Entry* entry,
 
 // Adds the sample to the lane's pool unless that has better ones.
 void Memory::NoteCandidate(Lane& lane, int db, const Entry& entry) {
-  const uint64_t score = Score(entry, settings_, lane.now_ms, lane.lru_clock);
+  const uint64_t score = Score(entry, settings_, lane.now_ms, lane.batch.lru_clock);
   std::vector<LaneMemory::Candidate>& pool = lane.memory.candidates;
   if (pool.size() >= LaneMemory::kCandidates && score <= pool.front().score) return;
   const std::string_view key = entry.key();
@@ -203,7 +203,7 @@ bool Memory::MakeRoom(Lane& lane) {
   }
   lane.memory.room = std::max<int64_t>(0, limit - used);
   const auto nanos = engine_.observer().Nanos(base::Ticks() - start);
-  lane.stats.eviction_stalls_nanos.Add(nanos);
+  lane.stats.upkeep.eviction_stalls_nanos.Add(nanos);
   if (settings_.latency_monitor_threshold > 0) {
     engine_.observer().latency().Add("eviction-cycle", lane.now_ms / 1000,
                                      static_cast<int64_t>(nanos / 1000000),

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "commands/errors.h"
 #include "types/value/save.h"
 
 namespace sava::engine {
@@ -151,7 +152,7 @@ base::Status FunctionLibraries::Replay(std::span<const std::string_view> words) 
   const size_t gone =
       std::erase_if(libraries_, [&](const Library& one) { return one.name == words[2]; });
   generation_.fetch_add(1, std::memory_order_release);
-  if (gone == 0) return base::Error{"ERR Library not found"};
+  if (gone == 0) return base::Error{std::string(commands::errors::kNoLibrary)};
   return {};
 }
 

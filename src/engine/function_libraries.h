@@ -28,7 +28,7 @@ class FunctionLibraries final : public snapshot::RdbAux {
   // Keeps a library, instead of one of the same name if there is one.
   void Add(std::string_view code);
   void Clear() override;
-  // What FUNCTION, as it stands in a log, does: LOAD, DELETE, FLUSH, RESTORE.
+  // What FUNCTION does in a log: LOAD, DELETE, FLUSH, RESTORE.
   base::Status Replay(std::span<const std::string_view> words) override;
   std::string_view command() const override { return "function"; }
 

@@ -1,4 +1,4 @@
-// INFO's parts: what a room tells of itself, as a section of name:value lines.
+// INFO's parts: facts of a room, as a section of name:value lines.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace sava::engine {
 
-// What a section is written from, and where to.
+// The sources of a section, and the text it is written to.
 struct InfoWriter {
   Engine& engine;
   Lane& lane;
@@ -36,6 +36,10 @@ struct InfoWriter {
     for (const std::string_view name : names) Field(name, value);
   }
   uint64_t Total(Counter LaneStats::*counter) const { return engine.Total(counter); }
+  template <typename Group>
+  uint64_t Total(Group LaneStats::*group, Counter Group::*counter) const {
+    return engine.Total(group, counter);
+  }
   // REQUIRES: the server has such a part.
   template <typename T>
   T& part() const {
@@ -43,7 +47,7 @@ struct InfoWriter {
   }
 };
 
-// What others than its own section tell of replication.
+// Figures of replication for other sections than its own.
 struct ReplicationFigures {
   uint64_t full_syncs = 0;
   uint64_t partial_syncs = 0;

@@ -48,7 +48,7 @@ void Invocation::Notify(int db, commands::NotifyClass cls, std::string_view even
                         std::string_view key) {
   const uint32_t wanted = engine_.settings().notify_keyspace_events;
   if ((wanted & cls) == 0 || !engine_.pubsub().anyone()) return;
-  // Nobody is told of what there is no memory to tell of.
+  // Without memory for the message it is not sent.
   base::IfMemory([&] {
     const std::string number = base::IntText(db);
     if ((wanted & commands::kNotifyKeyspace) != 0) {
@@ -66,7 +66,7 @@ void Invocation::Notify(int db, commands::NotifyClass cls, std::string_view even
 
 void Invocation::End() {
   if (dirty_ > 0) {
-    lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
+    lane_.stats.keys.dirty.Add(static_cast<uint64_t>(dirty_));
     effects_.NoteChange();
     if (verbatim_) Propagate(work_.args, db_);
   }
@@ -74,7 +74,7 @@ void Invocation::End() {
 }
 
 void Invocation::Abandon() {
-  lane_.stats.dirty.Add(static_cast<uint64_t>(dirty_));
+  lane_.stats.keys.dirty.Add(static_cast<uint64_t>(dirty_));
   if (!outermost()) return;
   try {
     Commit();

@@ -45,7 +45,7 @@ struct Work {
   Client* client = nullptr;                    // nullptr: for the server itself
   const commands::Command* command = nullptr;  // nullptr: no command
   commands::Args args = {};
-  std::span<const uint64_t> hashes = {};  // of its keys, when they stand at fixed places; or none
+  std::span<const uint64_t> hashes = {};  // of its keys, when they are at fixed places; or none
   LargeArguments* large = nullptr;
   Invocation* outer = nullptr;  // of which it is a part
   Waiter* waiter = nullptr;     // whose command is tried again
@@ -94,7 +94,7 @@ class Invocation {
     handler(context);
   }
 
-  // ---- what it leaves behind ----
+  // ---- its effects ----
   void Changed(int64_t changes) { dirty_ += changes; }
   // The command as it was sent is not what is logged.
   void NotVerbatim() { verbatim_ = false; }
@@ -109,11 +109,11 @@ class Invocation {
       effects_.Add(engine_.journal(), lane_.index, words, db, work_.to);
   }
   void Notify(int db, commands::NotifyClass cls, std::string_view event, std::string_view key);
-  // The end: the outermost commits what was done. REQUIRES: locks still held.
+  // The end: the outermost commits the effects. REQUIRES: locks still held.
   void End();
-  // Instead, when there was no memory to come to an end: commits what there is, if it can.
+  // Instead, when there was no memory to come to an end: commits the effects so far, if it can.
   void Abandon();
-  // Commits in between what was done so far. REQUIRES: outermost.
+  // Commits the effects so far, in between. REQUIRES: outermost.
   void Commit() { effects_.Commit(engine_, lane_, work_.client); }
 
   // ---- waiting ----

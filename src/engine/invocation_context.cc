@@ -68,7 +68,7 @@ bool InvocationContext::MayReadEveryKey() {
 }
 
 std::string InvocationContext::DescribeSession() {
-  client().last_command = command_table().ResolveOwnName(args_);
+  client().activity.last_command = command_table().ResolveOwnName(args_);
   return ClientLine(client(), now_ms_);
 }
 

@@ -1,5 +1,5 @@
-// InvocationContext: the part of a handler's Context that is not about keys: what it leaves behind,
-// whether it may wait, who sent it, and settings.
+// InvocationContext: the part of a handler's Context that is not about keys: its effects,
+// whether it may wait, its client, and settings.
 #pragma once
 
 #include <optional>
@@ -50,7 +50,7 @@ class InvocationContext : public commands::Context {
   const commands::CommandTable& command_table() const override;
   const types::TypeRegistry* type_registry() const override { return &types::AllTypes(); }
 
-  // ---- who sent it ----
+  // ---- its client ----
   bool SelectDb(int db) override;
   commands::Session& session() override { return client(); }
   bool has_session() const override { return invocation_.work().client != nullptr; }

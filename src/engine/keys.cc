@@ -91,7 +91,7 @@ Value Keys::Find(int db, std::string_view key, Access access) {
   const bool counts = access == Access::kRead || access == Access::kReadQuiet;
   if (entry == nullptr) {
     if (counts) {
-      lane_.stats.misses.Add();
+      lane_.stats.keys.misses.Add();
       invocation_.Notify(db, commands::kNotifyKeyMiss, "keymiss", key);
     }
     return {};
@@ -99,7 +99,7 @@ Value Keys::Find(int db, std::string_view key, Access access) {
   if (access == Access::kWrite && entry->kind() == keyspace::Kind::kObject) {
     BeforeChange(*at.table, entry);
   }
-  if (counts) lane_.stats.hits.Add();
+  if (counts) lane_.stats.keys.hits.Add();
   if (access == Access::kRead || access == Access::kWrite) Touch(entry);
   return Describe(entry);
 }
@@ -160,13 +160,13 @@ void Keys::Touch(Entry* entry) {
   const config::Settings& settings = engine_.settings();
   if (UsesLfu(settings.maxmemory_policy)) {
     entry->set_age(LfuTouched(entry->age(), invocation_.now_ms(), settings, lane_.rng));
-  } else if (entry->age() != lane_.lru_clock) {
-    entry->set_age(lane_.lru_clock);
+  } else if (entry->age() != lane_.batch.lru_clock) {
+    entry->set_age(lane_.batch.lru_clock);
   }
 }
 
 void Keys::SetInitialAge(Entry* entry) {
-  entry->set_age(InitialAge(engine_.settings(), invocation_.now_ms(), lane_.lru_clock));
+  entry->set_age(InitialAge(engine_.settings(), invocation_.now_ms(), lane_.batch.lru_clock));
 }
 
 void Keys::ExpectDiscard() {

@@ -1,6 +1,6 @@
 // Keys: one invocation's hold on the keyspace. Every change to a key goes through here, with all
 // that follows from it: watchers are marked, waiting clients made ready, a snapshot gets what it
-// still needs, what was displaced is kept until no lock is held, and the effects of time (expiry,
+// still needs, displaced values are kept until no lock is held, and the effects of time (expiry,
 // eviction) are recorded.
 //
 // All calls REQUIRE the locks of the keys they name.
@@ -34,7 +34,7 @@ class Keys {
   };
 
   // ---- finding ----
-  // As it stands there, expired or not.
+  // As it is there, expired or not.
   Located Locate(int db, std::string_view key);
   commands::Value Find(int db, std::string_view key, commands::Access access);
   bool Expired(const keyspace::Entry& entry) const {
@@ -128,7 +128,7 @@ bool DoUpkeep(Lane& lane, const WorkOnKeys& work) {
 
 // What an entry holds.
 commands::Value Describe(keyspace::Entry* entry);
-// What stands at a key; nothing is counted, touched or removed. REQUIRES: the key's lock.
+// The value at a key; nothing is counted, touched or removed. REQUIRES: the key's lock.
 commands::Value Glance(const keyspace::Keyspace& keyspace, int64_t now_ms, int db,
                        std::string_view key);
 // Whether the key is there, but its time is over. REQUIRES: the key's lock.

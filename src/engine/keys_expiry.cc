@@ -13,7 +13,7 @@ void Keys::Expire(int db, Table& table, Entry* entry, uint64_t hash) {
   if (engine_.tracking().any()) [[unlikely]]
     engine_.tracking().NoteChange(lane_, Keyspace::StripeOf(hash), key, nullptr);
   Remove(db, table, key, hash, true);
-  lane_.stats.expired.Add();
+  lane_.stats.keys.expired.Add();
   const std::string_view words[] = {"DEL", key};
   invocation_.Propagate(words, db);
   invocation_.Notify(db, commands::kNotifyExpired, "expired", key);
@@ -52,7 +52,7 @@ void Keys::NotePartsExpired(int db, Table& table, Entry* entry, const std::strin
   const bool empty = entry->object()->size() == 0;
   if (!empty) table.NoteDeadline(hash, entry);
   if (names.empty()) return;
-  lane_.stats.expired_parts.Add(names.size());
+  lane_.stats.keys.expired_parts.Add(names.size());
   if (engine_.tracking().any()) [[unlikely]]
     engine_.tracking().NoteChange(lane_, Keyspace::StripeOf(hash), key, nullptr);
   const types::PartEffect effect = entry->object()->type().part_effect;
@@ -72,7 +72,7 @@ void Keys::NotePartsExpired(int db, Table& table, Entry* entry, const std::strin
 void Keys::Evict(int db, Table& table, Entry* entry, uint64_t hash) {
   const std::string key(entry->key());
   Remove(db, table, key, hash, false);
-  lane_.stats.evicted.Add();
+  lane_.stats.keys.evicted.Add();
   const std::string_view words[] = {"DEL", key};
   invocation_.Propagate(words, db);
   invocation_.Notify(db, commands::kNotifyEvicted, "evicted", key);

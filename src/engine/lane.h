@@ -1,5 +1,5 @@
 // Lane: what one thread has for itself; each event loop has one, and so has the thread that saves
-// and loads. Nobody else touches it, but for its counters and its mailbox, or with the gate closed.
+// and loads. Other threads touch only its counters and its mailbox, except with the gate closed.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Engine;
 // One command of a batch.
 struct Request {
   enum class Outcome : uint8_t {
-    kDone,     // the reply stands in the client's output
+    kDone,     // the reply is in the client's output
     kRefused,  // not run because the client waits or goes away: its input stays where it is
   };
   bool prepared = false;  // else there was no memory for it
@@ -43,6 +43,7 @@ struct Request {
 
 // The batch that runs.
 struct BatchState {
+  uint32_t lru_clock = 0;                           // at its beginning
   std::vector<uint64_t> hashes;                     // of all its keys, see Request
   std::vector<int> key_indexes;                     // scratch
   std::vector<uint64_t> key_hashes;                 // of the commands added last (Runner::AddKeys)
@@ -50,16 +51,16 @@ struct BatchState {
   const commands::Command* last_command = nullptr;  // and the command
   std::vector<std::vector<std::string_view>> renamed;  // commands under their own names
   EffectGroup effects;                                 // of the outermost invocation that runs
-  bool journal_full = false;     // writers are to wait until the log has caught up
+  bool journal_full = false;     // writers must wait until the log has caught up
   bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)
   std::vector<Client*> unwatch;  // whose watches end as soon as this lane is inside the gate again
   bool awaits_save = false;      // the command under way is answered when a snapshot is saved
   LockSet* locked = nullptr;     // the locks of the script that runs, which may grow
 };
 
-// What a lane knows of memory, and has to do for it.
+// A lane's account of memory, and its work for it.
 struct LaneMemory {
-  // A key that may be evicted; the worst stands last. See eviction.cc.
+  // A key that may be evicted; the worst is last. See eviction.cc.
   struct Candidate {
     int db;
     uint64_t score;
@@ -70,10 +71,10 @@ struct LaneMemory {
 
   Counter buffer_bytes;                      // of its clients' input and output
   Counter client_bytes;                      // of its clients that may be closed to save memory
-  std::vector<keyspace::Displaced> garbage;  // to be released when no lock is held
+  std::vector<keyspace::Displaced> garbage;  // released when no lock is held
   bool limited = false;                      // maxmemory holds for this batch
   bool over = false;                         // eviction could not make room for it
-  int64_t room = 0;  // below maxmemory, when it was looked at, less what was added since
+  int64_t room = 0;  // below maxmemory, when it was last checked, less the bytes added since
   std::vector<Candidate> candidates;
   // Bytes of its clients' input and output, noted once a second. Read with the gate closed.
   RecentMax recent_input;
@@ -82,8 +83,8 @@ struct LaneMemory {
 
 // Work that is done now and then.
 struct LaneUpkeep {
-  size_t stripe = 0;  // to be visited next
-  // Buckets of the limiter whose keys are to be written, and when that was last done.
+  size_t stripe = 0;  // visited next
+  // Buckets of the limiter whose keys must be written, and when that was last done.
   std::vector<std::shared_ptr<RateBucket>> rate_dirty;
   int64_t rate_written_ms = 0;
 };
@@ -105,7 +106,6 @@ struct Lane {
   std::vector<Client*> to_flush;                  // got output outside their own turn
   base::Budget round;                             // of the round
   int64_t now_ms = 0;                             // at the beginning of the batch
-  uint32_t lru_clock = 0;
   BatchState batch;
   WaitQueue waits;
   LaneMemory memory;

@@ -152,45 +152,45 @@ std::shared_ptr<RateBucket> Limiter::FindOrMake(std::string key, const RateRule&
 }
 
 bool Limiter::Resolved(const Client& client) const {
-  return client.rate_generation == generation_ && client.rate_authenticated == client.authenticated;
+  return client.rate.generation == generation_ && client.rate.authenticated == client.authenticated;
 }
 
 void Limiter::Resolve(Client& client, int64_t now_ms) {
-  client.rate_generation = generation_;
-  client.rate_authenticated = client.authenticated;
-  client.rate_user.reset();
-  client.rate_address.reset();
-  if (!enabled_ || client.rate_exempt) return;
+  client.rate.generation = generation_;
+  client.rate.authenticated = client.authenticated;
+  client.rate.user.reset();
+  client.rate.address.reset();
+  if (!enabled_ || client.rate.exempt) return;
   if (client.authenticated) {
     const RateRule* rule = settings_->ratelimit_default ? &*settings_->ratelimit_default : nullptr;
     for (const config::UserLimit& limit : settings_->ratelimit_users) {
       if (limit.user == client.user) rule = &limit.rule;
     }
-    if (rule != nullptr) client.rate_user = FindOrMake(prefix_ + client.user, *rule, now_ms);
+    if (rule != nullptr) client.rate.user = FindOrMake(prefix_ + client.user, *rule, now_ms);
   }
   base::IpAddress address;
-  if (client.has(kClientUnixSocket) || !base::ParsePeer(client.addr, &address)) return;
+  if (client.has(kClientUnixSocket) || !base::ParsePeer(client.peer.addr, &address)) return;
   const config::NetworkLimit* best = nullptr;
   for (const config::NetworkLimit& limit : settings_->ratelimit_networks) {
     if (!limit.network.Contains(address)) continue;
     if (best == nullptr || limit.network.prefix > best->network.prefix) best = &limit;
   }
   if (best == nullptr) return;
-  client.rate_address = FindOrMake(prefix_ + "ip:" + base::IpText(address), best->rule, now_ms);
+  client.rate.address = FindOrMake(prefix_ + "ip:" + base::IpText(address), best->rule, now_ms);
 }
 
 RateAnswer Limiter::Take(Client& client, int64_t cost, int64_t now_ms,
                          std::vector<std::shared_ptr<RateBucket>>* dirty) {
   RateAnswer answer;
   answer.allowed = true;
-  for (const std::shared_ptr<RateBucket>* bucket : {&client.rate_address, &client.rate_user}) {
+  for (const std::shared_ptr<RateBucket>* bucket : {&client.rate.address, &client.rate.user}) {
     if (*bucket == nullptr) continue;
     bool newly_dirty = false;
     answer = (*bucket)->Take(cost, now_ms, &newly_dirty);
     if (newly_dirty) dirty->push_back(*bucket);
     if (answer.allowed) continue;
-    if (bucket == &client.rate_user && client.rate_address != nullptr) {
-      client.rate_address->GiveBack(cost, now_ms);
+    if (bucket == &client.rate.user && client.rate.address != nullptr) {
+      client.rate.address->GiveBack(cost, now_ms);
     }
     break;
   }
@@ -218,7 +218,7 @@ void Limiter::Prune(int64_t now_ms) {
   for (size_t i = 0; i < std::min(kSteps, buckets_.bucket_count()); ++i) {
     const size_t at = ++prune_cursor_ % buckets_.bucket_count();
     for (auto it = buckets_.begin(at); it != buckets_.end(at); ++it) {
-      // Copies are made under mutex_ only, so nobody can take one meanwhile.
+      // Copies are made under mutex_ only, so no thread can take one meanwhile.
       if (it->second.use_count() == 1 && it->second->Idle(now_ms)) idle.push_back(it->first);
     }
   }

@@ -45,15 +45,15 @@ class RateBucket {
 
   const std::string& key() const { return key_; }
 
-  // Takes `cost` tokens if there are so many. *newly_dirty: the key is to be written, and nobody
-  // has been told so yet.
+  // Takes `cost` tokens if there are that many. *newly_dirty: the key must be written, and that was
+  // not reported before.
   types::RateAnswer Take(int64_t cost, int64_t now_ms, bool* newly_dirty);
   // Takes back what Take has given.
   void GiveBack(int64_t cost, int64_t now_ms);
 
   // Whether the state was read from the key.
   bool loaded() const { return loaded_.load(std::memory_order_acquire); }
-  // Takes over what the key holds: nullptr when there is no key. A text that is no bucket is left
+  // Takes over the value of the key: nullptr when there is no key. A text that is no bucket is left
   // out of account. `again`: also when it was loaded already.
   void Load(const std::string_view* text, int64_t now_ms, bool again);
   // What the key should hold, when it does not.
@@ -100,7 +100,7 @@ class Limiter {
 
   // Whether the settings can be used: all exempt commands exist.
   base::Status Check(const config::Settings& settings) const;
-  // Puts the settings into effect. REQUIRES: Check; nobody else is inside the gate.
+  // Puts the settings into effect. REQUIRES: Check; no other thread is inside the gate.
   void Configure(const config::Settings& settings);
 
   bool enabled() const { return enabled_; }
@@ -122,7 +122,7 @@ class Limiter {
   // The bucket at a key; nullptr when the key is none.
   std::shared_ptr<RateBucket> Find(std::string_view key);
   std::vector<std::shared_ptr<RateBucket>> All();
-  // Forgets some of the buckets nobody needs. Cheap; call it from time to time.
+  // Forgets some of the buckets that are not needed. Cheap; call it from time to time.
   void Prune(int64_t now_ms);
 
  private:

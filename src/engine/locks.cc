@@ -9,13 +9,6 @@ void Locks::BeginRound() {
   inside_ = in_round_ = true;
 }
 
-bool Locks::TryBeginRound() {
-  gives_way_ = true;
-  if (!keyspace_.gate().TryEnter(lane_)) return false;
-  inside_ = in_round_ = true;
-  return true;
-}
-
 void Locks::EndRound() {
   inside_ = in_round_ = false;
   keyspace_.gate().Leave(lane_);
@@ -29,7 +22,7 @@ bool Locks::BeginBatch() {
     inside_ = true;
     return false;
   }
-  if (gives_way() || !keyspace_.gate().wanted()) return false;
+  if (!keyspace_.gate().wanted()) return false;
   StepAside();
   return true;
 }

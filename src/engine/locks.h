@@ -89,17 +89,12 @@ class Locks {
   // ---- the gate ----
   // A round of the loop is spent inside; batches outside of rounds pass for themselves.
   void BeginRound();
-  // False when the gate is closed: the loop goes on waiting for events, and is woken when it may
-  // try again. A loop that begins its rounds so ends them early when somebody wants to close the
-  // gate, instead of sleeping in the middle (gives_way).
-  bool TryBeginRound();
   void EndRound();
   bool in_round() const { return in_round_; }
-  // True when the thread stood outside for a moment, because somebody wants to close the gate.
+  // True when the thread was outside for a moment, because another one wants to close the gate.
   bool BeginBatch();
   void EndBatch();
   bool gate_wanted() const { return !exclusive_ && keyspace_.gate().wanted(); }
-  bool gives_way() const { return gives_way_ && in_round_; }
   // Lets the thread that wants to close the gate do so. REQUIRES: inside.
   void StepAside();
   // This thread holds the gate closed: it is alone, and needs no stripe.
@@ -120,10 +115,10 @@ class Locks {
   // A command's locks. A single stripe becomes the held one; false when it could not be had in
   // time. More than 64 stripes, or all: the gate. REQUIRES: not exclusive().
   bool Lock(const LockSet& set);
-  // What is not the held stripe.
+  // Stripes other than the held one.
   void Unlock(const LockSet& set);
   // One more stripe for a command that runs under those of the set and cannot begin again. Only one
-  // thread may wait for one (kTaken: another does), and nobody whom it waits for waits for it:
+  // thread may wait for one (kTaken: another does), and no thread that it waits for waits for it:
   // docs/locking.md has the argument, tools/lock_extension.pml the model. `stopped` is asked while
   // it waits. REQUIRES: not exclusive(); the set does not have it.
   enum class Extended : uint8_t { kYes, kTaken, kStopped };
@@ -134,7 +129,7 @@ class Locks {
   // The last ticket known to this thread, from locks and its own records.
   uint64_t seen() const { return seen_; }
   void set_seen(uint64_t ticket) { seen_ = ticket; }
-  // What follows comes after everything that has a ticket now.
+  // Later records come after everything that has a ticket now.
   void SeeAll() {
     if (journal_.enabled()) seen_ = std::max(seen_, journal_.next_ticket() - 1);
   }
@@ -171,7 +166,6 @@ class Locks {
   int held_ = -1;
   bool inside_ = false;    // of the gate
   bool in_round_ = false;  // and stays there between batches
-  bool gives_way_ = false;
   bool exclusive_ = false;
   uint64_t seen_ = 0;
 };

@@ -13,11 +13,11 @@ bool StillWanted(const Client& client, const Message& message) {
     case Message::Via::kDirect:
       return true;
     case Message::Via::kChannel:
-      return client.channels.contains(message.subscription);
+      return client.subscriptions.channels.contains(message.subscription);
     case Message::Via::kShardChannel:
-      return client.shard_channels.contains(message.subscription);
+      return client.subscriptions.shard_channels.contains(message.subscription);
     case Message::Via::kPattern:
-      return client.patterns.contains(message.subscription);
+      return client.subscriptions.patterns.contains(message.subscription);
     case Message::Via::kTable:
     case Message::Via::kBroadcast:
     case Message::Via::kForget:
@@ -55,13 +55,13 @@ bool Engine::ReceiveMail(Lane& lane) {
 
 void Engine::Deliver(Lane& lane, Client& client, const Mail& mail) {
   admission_.LimitOutput(client);
-  client.wrote = std::max(client.wrote, mail.ticket);
+  client.sending.wrote = std::max(client.sending.wrote, mail.ticket);
   switch (mail.kind) {
     case Mail::Kind::kReply:
       // It may have given up waiting.
-      if (!client.has(kClientBlocked) || client.block_token != mail.token) return;
-      if (client.waiter != nullptr) {  // it is flushed when it goes on
-        const Waiter& waiter = *client.waiter;
+      if (!client.has(kClientBlocked) || client.wait.token != mail.token) return;
+      if (client.wait.waiter != nullptr) {  // it is flushed when it goes on
+        const Waiter& waiter = *client.wait.waiter;
         if (waiter.nanos != 0 && observer_.MayBeSlow(waiter.nanos)) {
           observer_.NoteSlow(client, *waiter.command, waiter.args, waiter.nanos);
         }
@@ -71,7 +71,8 @@ void Engine::Deliver(Lane& lane, Client& client, const Mail& mail) {
       if (!client.has(kClientReplyOff)) client.out.Append(mail.message->resp2);
       break;
     case Mail::Kind::kAlarm:
-      if (client.waiter != nullptr && client.block_token == mail.token) waiting_.Arm(lane, client);
+      if (client.wait.waiter != nullptr && client.wait.token == mail.token)
+        waiting_.Arm(lane, client);
       return;
     case Mail::Kind::kMessage:
       if (!StillWanted(client, *mail.message)) return;

@@ -1,5 +1,5 @@
-// Mailbox: how other threads reach a lane. First in, first out; the bytes of a message are shared
-// by all who receive it. The last lock in the lock order: nothing is locked while one is held.
+// Mailbox: how other threads reach a lane. First in, first out; all receivers of a message
+// share its bytes. The last lock in the lock order: nothing is locked while one is held.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Message {
 
   std::string resp2;
   std::string resp3;
-  // Which subscription it comes through: who has given that up meanwhile does not get it.
+  // Which subscription it comes through: a client that has given that up meanwhile does not get it.
   Via via = Via::kDirect;
   std::string subscription;
   // Instead of resp2, the output of a command that was run for a client that waits.
@@ -43,9 +43,9 @@ struct Mail {
     kMessage,  // append to the client's output
     kWake,     // look at the client's flags (killed, resumed)
     kReply,    // the answer of a blocked client, which may then go on
-    kAlarm,    // a blocked client is to be woken earlier than it thinks
-    // Client-side caching: for who tracks; for whom it redirects to (token: who tracks); for who
-    // tracks, that the other (token) is gone.
+    kAlarm,    // a blocked client must be woken earlier than it asked
+    // Client-side caching: for a client that tracks; for the one it redirects to (token: the one
+    // that tracks); for one that tracks, that the other (token) is gone.
     kInvalidate,
     kRedirected,
     kRedirectLost,
@@ -54,7 +54,7 @@ struct Mail {
   uint64_t client = 0;  // 0 with kWake: the whole lane (paused clients may go on)
   std::shared_ptr<const Message> message;
   uint64_t token = 0;   // with kReply and kAlarm: the client's block_token when it was blocked
-  uint64_t ticket = 0;  // what it tells of is logged below this ticket
+  uint64_t ticket = 0;  // the change it tells of is logged below this ticket
 };
 
 class Mailbox {
@@ -65,7 +65,7 @@ class Mailbox {
     if (wake_) wake_();
   }
 
-  // Takes no memory: what must not be lost is made before what it tells of is done.
+  // Takes no memory: mail that must not be lost is made before the change it tells of.
   void Post(std::list<Mail>&& mails) noexcept {
     if (mails.empty()) return;
     bool first;
@@ -85,7 +85,7 @@ class Mailbox {
     one.push_back(std::move(mail));
     Post(std::move(one));
   }
-  // Wakes nobody. REQUIRES: on the thread that takes, which will look before it sleeps.
+  // Does not wake the loop. REQUIRES: on the thread that takes, which will look before it sleeps.
   void PostQuietly(std::list<Mail>&& mails) noexcept {
     std::lock_guard lock(mutex_);
     queue_.splice(queue_.end(), mails);

@@ -68,8 +68,8 @@ bool Memory::HasRoom(Lane& lane, commands::Args args) {
   return !lane.memory.over;
 }
 
-// What is large stays in the lane until the round ends: the thread that frees it may take this
-// one's processor as soon as it wakes, and the round's answers are to be on their way by then.
+// Large values stay in the lane until the round ends: the thread that frees them may take this
+// one's processor as soon as it wakes, and the round's answers should be on their way by then.
 void Memory::FreeAll(Lane& lane) {
   const bool later = lane.locks.in_round() && lane.memory.garbage.size() <= kKeptGarbage;
   size_t kept = 0;

@@ -1,5 +1,5 @@
-// Memory: what the process's data takes, and what is done to keep that below maxmemory: eviction,
-// before commands run and before locks are taken, and freeing what was displaced.
+// Memory: the memory of the process's data, and the work to keep it below maxmemory: eviction,
+// before commands run and before locks are taken, and freeing displaced values.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ class Memory {
   size_t Used() const;
   // Of clients' input and output.
   int64_t BufferBytes() const;
-  // Set from time to time by whoever can ask the allocator: what it holds besides the keyspace, and
-  // how much of that are records on their way to the log, which do not count toward maxmemory.
+  // Set from time to time from the figures of the allocator: what it holds besides the keyspace,
+  // and how much of that are records on their way to the log, which do not count toward maxmemory.
   // Buffers of clients are known at any time.
   // Less than nothing where keys share a value that each of them counts.
   void SetOther(int64_t bytes, size_t log_bytes) {
@@ -54,11 +54,11 @@ class Memory {
   // Whether a command that may add its arguments is to run. A batch that adds more than there is
   // room for looks at memory again; a few KB for all lanes together are not worth it.
   bool HasRoom(Lane& lane, commands::Args args);
-  // Frees what was displaced. REQUIRES: no stripe held.
+  // Frees displaced values. REQUIRES: no stripe held.
   void FreeGarbage(Lane& lane) {
     if (!lane.memory.garbage.empty()) FreeAll(lane);
   }
-  // What a database without keys takes is to be had by others. REQUIRES: inside the gate, the
+  // Frees the memory of a database without keys. REQUIRES: inside the gate, the
   // stripe's lock.
   void DropIfEmpty(int db, size_t stripe);
 

@@ -1,4 +1,4 @@
-// What the server remembers about slow things: the slow log, latency events, error counts. Each has
+// Records of slow and failed work: the slow log, latency events, error counts. Each has
 // one small lock of its own (leaf locks), taken only when there is something to record.
 #pragma once
 

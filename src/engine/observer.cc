@@ -47,7 +47,7 @@ void Observer::NoteSlow(const Client& client, const Command& command, commands::
   const int64_t unix_time = engine_.clock().WallMillis() / 1000;
   if (settings.slowlog_log_slower_than >= 0 && micros >= settings.slowlog_log_slower_than &&
       settings.slowlog_max_len > 0 && !command.has(commands::kSkipSlowlog)) {
-    slowlog_.Add(unix_time, micros, args, client.has(kClientInScript) ? "?:0" : client.addr,
+    slowlog_.Add(unix_time, micros, args, client.has(kClientInScript) ? "?:0" : client.peer.addr,
                  client.has(kClientInScript) ? std::string() : client.name,
                  static_cast<size_t>(settings.slowlog_max_len));
   }
@@ -62,8 +62,8 @@ void Observer::FeedMonitors(const Client& client, commands::Args args, EffectGro
   const int64_t now = engine_.clock().WallMicros();
   std::string line = fmt::format("+{}.{:06} [{} {}]", now / 1000000, now % 1000000, client.db,
                                  client.has(kClientInScript)     ? "lua"
-                                 : client.has(kClientUnixSocket) ? "unix:" + client.addr
-                                                                 : client.addr);
+                                 : client.has(kClientUnixSocket) ? "unix:" + client.peer.addr
+                                                                 : client.peer.addr);
   for (const std::string_view arg : args) {
     line += ' ';
     line += base::Quoted(arg);
@@ -74,7 +74,7 @@ void Observer::FeedMonitors(const Client& client, commands::Args args, EffectGro
   if (group != nullptr) {
     group->TellMonitors(std::move(message));
   } else {
-    PostToMonitors(message, client.wrote);
+    PostToMonitors(message, client.sending.wrote);
   }
 }
 

@@ -1,4 +1,4 @@
-// Observer: what the server remembers of the commands that ran: their time, slow ones, errors; and
+// Observer: records about the commands that ran: their time, slow ones, errors; and
 // what monitors are told.
 #pragma once
 

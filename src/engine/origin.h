@@ -1,15 +1,15 @@
-// Origin: who runs a command, described by what the command may do.
+// Origin: where a command comes from, described by what the command may do.
 #pragma once
 
 namespace sava::engine {
 
 struct Origin {
-  // It was accepted before: memory, output, pauses, loading and refused writes do not stand in its
-  // way, and it may not fail for want of memory.
+  // It was accepted before: memory, output, pauses, loading and refused writes do not stop
+  // it, and it may not fail for want of memory.
   bool admitted = false;
   bool logged = true;   // its effects are recorded for the journal
   bool expires = true;  // keys whose time is over are gone for it
-  bool wakes = true;    // what it changes wakes clients that wait for it
+  bool wakes = true;    // its changes wake clients that wait for them
   bool blocks = true;   // it may wait
   bool renames = true;  // it calls commands by the names that rename-command gives them
   // Though it is admitted: without memory it fails with an error, as a client's command would.

@@ -1,8 +1,8 @@
-// OutputFeed: what a client is sent behind its replies, made as its socket takes it: a replica's
+// OutputFeed: bytes for a client behind its replies, made as its socket takes them: a replica's
 // copy of the data set and the stream of changes.
 //
-// Thread safety: the client's loop. Whoever has more for a feed wakes that loop by mail (kWake with
-// the client's id).
+// Thread safety: the client's loop. A thread that has more for a feed wakes that loop by mail
+// (kWake with the client's id).
 #pragma once
 
 #include <sys/uio.h>
@@ -24,7 +24,7 @@ struct Announcement {
   bool psync2 = false;  // knows of changed ids
   bool sava = false;    // knows native types and commands
   bool rdb_only = false;
-  bool filtered = false;  // wants only some of what there is
+  bool filtered = false;  // wants only a part of the data
   bool keys = true;
   bool functions = true;
 };
@@ -32,7 +32,7 @@ struct Announcement {
 class OutputFeed {
  public:
   virtual ~OutputFeed() = default;
-  // The next bytes, in at most so many vectors; returns how many. 0: there is nothing to send now,
+  // The next bytes, in at most `most` vectors; returns how many. 0: there is nothing to send now,
   // and its loop will be woken when there is. They stay where they are until Sent.
   virtual size_t Gather(iovec* vectors, size_t most) = 0;
   // That many of them were sent.
@@ -41,7 +41,7 @@ class OutputFeed {
   virtual bool Tick(const Client& client, int64_t now_ms) = 0;
   // The client is being closed.
   virtual void Closing() = 0;
-  // Nothing more will come, and all was sent: the client is to be closed.
+  // Nothing more will come, and all was sent: the client must be closed.
   virtual bool over() const = 0;
   // Bytes of memory that wait for it, for CLIENT LIST and INFO.
   virtual size_t pending() const = 0;

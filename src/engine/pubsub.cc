@@ -31,7 +31,7 @@ std::shared_ptr<const Message> MakeMessage(Message::Via via,
 }  // namespace
 
 bool PubSub::Subscribe(Client& client, std::string_view channel, bool shard) {
-  auto& mine = shard ? client.shard_channels : client.channels;
+  auto& mine = shard ? client.subscriptions.shard_channels : client.subscriptions.channels;
   if (!mine.emplace(channel).second) return false;
   CountName(client, channel);
   Shard& home = ShardOf(channel);
@@ -43,7 +43,7 @@ bool PubSub::Subscribe(Client& client, std::string_view channel, bool shard) {
 }
 
 bool PubSub::Unsubscribe(Client& client, std::string_view channel, bool shard) {
-  auto& mine = shard ? client.shard_channels : client.channels;
+  auto& mine = shard ? client.subscriptions.shard_channels : client.subscriptions.channels;
   const auto it = mine.find(channel);
   if (it == mine.end()) return false;
   mine.erase(it);
@@ -61,7 +61,7 @@ bool PubSub::Unsubscribe(Client& client, std::string_view channel, bool shard) {
 }
 
 bool PubSub::SubscribePattern(Client& client, std::string_view pattern) {
-  if (!client.patterns.emplace(pattern).second) return false;
+  if (!client.subscriptions.patterns.emplace(pattern).second) return false;
   CountName(client, pattern);
   std::lock_guard lock(pattern_mutex_);
   patterns_[std::string(pattern)].push_back({client.id, client.lane});
@@ -71,9 +71,9 @@ bool PubSub::SubscribePattern(Client& client, std::string_view pattern) {
 }
 
 bool PubSub::UnsubscribePattern(Client& client, std::string_view pattern) {
-  const auto it = client.patterns.find(pattern);
-  if (it == client.patterns.end()) return false;
-  client.patterns.erase(it);
+  const auto it = client.subscriptions.patterns.find(pattern);
+  if (it == client.subscriptions.patterns.end()) return false;
+  client.subscriptions.patterns.erase(it);
   UncountName(client, pattern);
   std::lock_guard lock(pattern_mutex_);
   const auto list = patterns_.find(pattern);
@@ -87,13 +87,13 @@ bool PubSub::UnsubscribePattern(Client& client, std::string_view pattern) {
 }
 
 void PubSub::UnsubscribeAll(Client& client) {
-  while (!client.channels.empty())
-    Unsubscribe(client, std::string(*client.channels.begin()), false);
-  while (!client.shard_channels.empty()) {
-    Unsubscribe(client, std::string(*client.shard_channels.begin()), true);
+  while (!client.subscriptions.channels.empty())
+    Unsubscribe(client, std::string(*client.subscriptions.channels.begin()), false);
+  while (!client.subscriptions.shard_channels.empty()) {
+    Unsubscribe(client, std::string(*client.subscriptions.shard_channels.begin()), true);
   }
-  while (!client.patterns.empty())
-    UnsubscribePattern(client, std::string(*client.patterns.begin()));
+  while (!client.subscriptions.patterns.empty())
+    UnsubscribePattern(client, std::string(*client.subscriptions.patterns.begin()));
 }
 
 int64_t PubSub::Publish(

@@ -1,6 +1,7 @@
-// PubSub: who listens to which channel. Channels are spread over shards with a lock each; patterns
-// have one lock, taken after the shard's. A message is posted to all subscribers' mailboxes while
-// the shard is locked, so every subscriber sees the messages of a channel in the same order.
+// PubSub: the subscribers of each channel. Channels are spread over shards with a lock each;
+// patterns have one lock, taken after the shard's. A message is posted to all subscribers'
+// mailboxes while the shard is locked, so every subscriber sees the messages of a channel in the
+// same order.
 #pragma once
 
 #include <array>
@@ -31,14 +32,14 @@ class PubSub {
 
   // Returns how many clients were sent the message. `self`, when a subscriber itself, gets it at
   // once: `deliver_self` is called with the message while the shard is locked.
-  // ticket: what it tells of is logged below it.
+  // ticket: the change it tells of is logged below it.
   int64_t Publish(
       std::string_view channel, std::string_view payload, bool shard, uint64_t ticket,
       Client* self = nullptr,
       const std::function<void(const std::shared_ptr<const Message>&)>& deliver_self = nullptr);
   // How many Publish would send a message to.
   int64_t Receivers(std::string_view channel, bool shard) const;
-  // What is published is to reach replicas, too.
+  // Messages must reach replicas, too.
   void set_replicated(bool on) { replicated_.store(on, std::memory_order_relaxed); }
   bool replicated() const { return replicated_.load(std::memory_order_relaxed); }
   // Cheap test for the notification path.

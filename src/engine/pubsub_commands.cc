@@ -29,7 +29,7 @@ void Subscribe(Context& ctx) {
   auto& ec = EngineContext::Of(ctx);
   for (size_t i = 1; i < ctx.argc(); ++i) {
     ec.engine().pubsub().Subscribe(ec.client(), ctx.arg(i), false);
-    Confirm(ctx, "subscribe", ctx.arg(i), ec.client().subscriptions());
+    Confirm(ctx, "subscribe", ctx.arg(i), ec.client().subscriptions.count());
   }
 }
 
@@ -37,7 +37,7 @@ void Ssubscribe(Context& ctx) {
   auto& ec = EngineContext::Of(ctx);
   for (size_t i = 1; i < ctx.argc(); ++i) {
     ec.engine().pubsub().Subscribe(ec.client(), ctx.arg(i), true);
-    Confirm(ctx, "ssubscribe", ctx.arg(i), ec.client().shard_channels.size());
+    Confirm(ctx, "ssubscribe", ctx.arg(i), ec.client().subscriptions.shard_channels.size());
   }
 }
 
@@ -45,7 +45,7 @@ void Psubscribe(Context& ctx) {
   auto& ec = EngineContext::Of(ctx);
   for (size_t i = 1; i < ctx.argc(); ++i) {
     ec.engine().pubsub().SubscribePattern(ec.client(), ctx.arg(i));
-    Confirm(ctx, "psubscribe", ctx.arg(i), ec.client().subscriptions());
+    Confirm(ctx, "psubscribe", ctx.arg(i), ec.client().subscriptions.count());
   }
 }
 
@@ -53,7 +53,9 @@ void UnsubscribeChannels(Context& ctx, bool shard) {
   auto& ec = EngineContext::Of(ctx);
   Client& client = ec.client();
   const std::string_view kind = shard ? "sunsubscribe" : "unsubscribe";
-  const auto count = [&] { return shard ? client.shard_channels.size() : client.subscriptions(); };
+  const auto count = [&] {
+    return shard ? client.subscriptions.shard_channels.size() : client.subscriptions.count();
+  };
   if (ctx.argc() > 1) {
     for (size_t i = 1; i < ctx.argc(); ++i) {
       ec.engine().pubsub().Unsubscribe(client, ctx.arg(i), shard);
@@ -61,7 +63,7 @@ void UnsubscribeChannels(Context& ctx, bool shard) {
     }
     return;
   }
-  auto& mine = shard ? client.shard_channels : client.channels;
+  auto& mine = shard ? client.subscriptions.shard_channels : client.subscriptions.channels;
   if (mine.empty()) {
     Confirm(ctx, kind, std::nullopt, count());
     return;
@@ -82,18 +84,18 @@ void Punsubscribe(Context& ctx) {
   if (ctx.argc() > 1) {
     for (size_t i = 1; i < ctx.argc(); ++i) {
       ec.engine().pubsub().UnsubscribePattern(client, ctx.arg(i));
-      Confirm(ctx, "punsubscribe", ctx.arg(i), client.subscriptions());
+      Confirm(ctx, "punsubscribe", ctx.arg(i), client.subscriptions.count());
     }
     return;
   }
-  if (client.patterns.empty()) {
-    Confirm(ctx, "punsubscribe", std::nullopt, client.subscriptions());
+  if (client.subscriptions.patterns.empty()) {
+    Confirm(ctx, "punsubscribe", std::nullopt, client.subscriptions.count());
     return;
   }
-  while (!client.patterns.empty()) {
-    const std::string pattern = *client.patterns.begin();
+  while (!client.subscriptions.patterns.empty()) {
+    const std::string pattern = *client.subscriptions.patterns.begin();
     ec.engine().pubsub().UnsubscribePattern(client, pattern);
-    Confirm(ctx, "punsubscribe", pattern, client.subscriptions());
+    Confirm(ctx, "punsubscribe", pattern, client.subscriptions.count());
   }
 }
 
@@ -107,9 +109,9 @@ void PublishTo(Context& ctx, bool shard) {
     ec.invocation().effects().TellFrom(client, std::string(ctx.arg(1)), ctx.arg(2), shard);
   } else {
     const size_t mark = client.out.Mark();
-    const uint64_t ticket = std::max(client.wrote, client.saw);
+    const uint64_t ticket = std::max(client.sending.wrote, client.sending.saw);
     const auto deliver = [&](const std::shared_ptr<const Message>& message) {
-      // What was posted to this lane before stands before this message.
+      // Messages posted to this lane earlier come before this one.
       ec.engine().ReceiveMail(ec.lane());
       client.out.Append(client.resp == 3 ? message->resp3 : message->resp2);
     };
@@ -131,8 +133,7 @@ void Spublish(Context& ctx) { PublishTo(ctx, true); }
 
 void ReplyChannels(Context& ctx, bool shard) {
   if (ctx.argc() > 3) {
-    ctx.Error("ERR unknown subcommand or wrong number of arguments for '" +
-              std::string(ctx.arg(1)) + "'. Try PUBSUB HELP.");
+    ctx.Error(commands::errors::UnknownSubcommand(ctx.arg(1), "PUBSUB"));
     return;
   }
   const std::string_view pattern = ctx.argc() > 2 ? ctx.arg(2) : std::string_view();

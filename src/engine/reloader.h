@@ -1,4 +1,4 @@
-// Reloader: what DEBUG RELOAD and LOADAOF need of whoever keeps the data.
+// Reloader: what DEBUG RELOAD and LOADAOF need from the code that keeps the data.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace sava::engine {
 // A blocked client that waits for an answer.
 struct ReplyWaiter {
   size_t lane = 0;
-  uint64_t client = 0;  // 0: nobody waits
+  uint64_t client = 0;  // 0: none waits
   uint64_t token = 0;   // the client's block_token
 };
 

@@ -16,7 +16,7 @@ class Role {
   bool replica() const { return replica_.load(std::memory_order_relaxed); }
   // Whether the server's own work may change data.
   bool writes_by_itself() const { return !replica(); }
-  // A replica whose link to its master stands, and whose data is that of the master.
+  // A replica whose link to its master is up, and whose data is the master's.
   bool linked() const { return linked_.load(std::memory_order_relaxed); }
 
   // REQUIRES: the gate is closed.

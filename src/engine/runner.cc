@@ -69,7 +69,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
   }
   LargeArguments large;  // freed when the locks are given back
   if (command->has(commands::kWrite)) large.Copy(request.args);
-  const bool nested = lane.exclusive();  // a log is replayed while nobody else is inside
+  const bool nested = lane.exclusive();  // a log is replayed while no other thread is inside
   if (!nested && !lane.locks.Lock(set)) {
     if (engine_.admission().busy()) {
       engine_.admission().Reject(lane, client, command, engine_.admission().busy_error());
@@ -84,7 +84,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
     lane.locks.Unlock(set);
     return false;
   }
-  const uint64_t wrote = client.wrote;
+  const uint64_t wrote = client.sending.wrote;
   lane.batch.locked = &set;
   const bool answered = Call(lane, {.client = &client,
                                     .command = command,
@@ -146,8 +146,8 @@ void Runner::NoteCall(Lane& lane, const Invocation& invocation, const protocol::
     observer.FeedMonitors(client, invocation.shown_args(),
                           invocation.outermost() ? nullptr : &invocation.effects());
   }
-  client.last_command = &command;
-  ++client.commands;
+  client.activity.last_command = &command;
+  ++client.activity.commands;
   if (invocation.blocked()) [[unlikely]] {  // counted when it is answered
     lane.locks.timer().Restart();
     return;
@@ -183,10 +183,10 @@ void Runner::Handle(Invocation& invocation, commands::Context& context) {
 
 void Runner::FinishReply(Client& client, size_t mark) {
   constexpr uint32_t kSilenced = kClientReplyOff | kClientReplySkip;
-  if (!client.has(kSilenced | kClientReplySkipNext) && client.pushed.empty()) return;
+  if (!client.has(kSilenced | kClientReplySkipNext) && client.sending.pushed.empty()) return;
   if (client.has(kSilenced)) client.out.TruncateTo(mark);
-  client.out.Append(client.pushed);
-  client.pushed.clear();
+  client.out.Append(client.sending.pushed);
+  client.sending.pushed.clear();
   const bool skip_next = client.has(kClientReplySkipNext);
   client.set(kClientReplySkip, skip_next);
   client.set(kClientReplySkipNext, false);

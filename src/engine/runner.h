@@ -38,7 +38,7 @@ class Runner {
   void Handle(Invocation& invocation, commands::Context& context);
   // Adds the stripes of the command's keys, and their hashes to lane.batch.key_hashes.
   void AddKeys(Lane& lane, const commands::Command& command, commands::Args args, LockSet* set);
-  // CLIENT REPLY OFF and SKIP: the reply was made and is taken back, but for what was pushed.
+  // CLIENT REPLY OFF and SKIP: the reply was made and is removed again, except pushed messages.
   static void FinishReply(Client& client, size_t mark);
 
  private:

@@ -1,4 +1,4 @@
-// Scripting: what the runner asks of the room that runs scripts, about a command that is a script
+// Scripting: the runner's view of the room that runs scripts, for a command that is a script
 // (kRunsScript). The room is above this one; the composition root puts the two together.
 #pragma once
 
@@ -30,7 +30,7 @@ class Scripting {
  public:
   virtual ~Scripting() = default;
 
-  // Flags (CommandFlag) that stand for those of the command's row: what the script has said of
+  // Flags (CommandFlag) that replace those of the command's row: what the script has said of
   // itself.
   virtual uint32_t FlagsOf(const commands::Command& command, commands::Args args) = 0;
   // Makes the script ready to run on this lane, and says what it needs: nothing, when it will be

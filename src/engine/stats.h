@@ -78,8 +78,8 @@ struct CommandStats {
   }
 };
 
-// The largest of what was noted in the last eight seconds. One thread notes, others read while it
-// stands still.
+// The largest value noted in the last eight seconds. One thread notes, others read while it
+// does nothing.
 class RecentMax {
  public:
   void Note(int64_t second, uint64_t value) {
@@ -104,40 +104,78 @@ class RecentMax {
   std::array<Slot, 8> slots_;
 };
 
-struct LaneStats {
-  explicit LaneStats(size_t command_count) : by_command(command_count) {}
-
-  Counter commands;
-  Counter connections;
-  Counter rejected_connections;
+struct KeyStats {
   Counter hits;
   Counter misses;
   Counter expired;
   Counter expired_parts;  // fields of hashes
-  Counter evicted_clients;
   Counter evicted;
-  Counter dirty;
-  Counter net_input;
-  Counter net_output;
-  Counter reads;
+  Counter dirty;  // changes since start: not one that CONFIG RESETSTAT resets
+
+  std::array<Counter*, 5> resettable() {
+    return {&hits, &misses, &expired, &expired_parts, &evicted};
+  }
+};
+
+struct ClientStats {
+  Counter connections;
+  Counter rejected;
+  Counter evicted;
+  Counter over_output_limit;  // closed for it
+  Counter over_query_limit;   // the same
+
+  std::array<Counter*, 5> resettable() {
+    return {&connections, &rejected, &evicted, &over_output_limit, &over_query_limit};
+  }
+};
+
+struct NetStats {
+  Counter input;  // bytes
+  Counter output;
+  Counter reads;  // calls
   Counter writes;
-  Counter error_replies;
-  Counter unexpected_errors;
-  Counter output_limit_disconnections;
-  Counter query_limit_disconnections;
-  Counter published;
-  Counter ratelimit_refused;
-  Counter parked;
+
+  std::array<Counter*, 4> resettable() { return {&input, &output, &reads, &writes}; }
+};
+
+struct UpkeepStats {
   Counter compacted;
   Counter expire_cycles_capped;
   Counter expire_nanos;
   Counter eviction_stalls_nanos;
-  // Time between two returns to epoll: what other connections of the loop had to wait.
-  Histogram loop;
-  Counter loop_max_nanos;
-  Counter loop_over_5ms;
-  Counter loop_rounds;
-  Counter loop_busy_nanos;
+
+  std::array<Counter*, 4> resettable() {
+    return {&compacted, &expire_cycles_capped, &expire_nanos, &eviction_stalls_nanos};
+  }
+};
+
+// The time between two returns to epoll: what other connections of the loop had to wait.
+struct RoundStats {
+  Histogram nanos;
+  Counter max_nanos;
+  Counter over_5ms;
+  Counter count;
+  Counter busy_nanos;
+
+  std::array<Counter*, 4> resettable() { return {&max_nanos, &over_5ms, &count, &busy_nanos}; }
+};
+
+struct LaneStats {
+  explicit LaneStats(size_t command_count) : by_command(command_count) {}
+  // All but `dirty`. REQUIRES: the gate is closed, or on the lane's thread.
+  void Reset();
+
+  Counter commands;
+  Counter error_replies;
+  Counter unexpected_errors;
+  Counter published;
+  Counter ratelimit_refused;
+  Counter parked;
+  KeyStats keys;
+  ClientStats clients;
+  NetStats net;
+  UpkeepStats upkeep;
+  RoundStats rounds;
   std::vector<CommandStats> by_command;  // by Command::id
 };
 

@@ -24,7 +24,7 @@ inline keyspace::NewValue StringValue(std::string_view text, bool as_number) {
   return value;
 }
 
-// Whether the text is to be kept as a Blob. Room for an expiry is counted in, so that EXPIRE never
+// Whether the text must be kept as a Blob. Room for an expiry is counted in, so that EXPIRE never
 // has to move a value out.
 inline bool KeptOutside(std::string_view key, std::string_view text) {
   return text.size() > 64 &&

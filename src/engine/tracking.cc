@@ -44,7 +44,7 @@ bool Tell(Client& client, std::string_view value, bool redirected) {
 
 }  // namespace
 
-// ---- who tracks ----
+// ---- clients that track ----
 
 void Tracking::Enable(Client& client, const TrackingState& wanted) {
   auto state = std::make_unique<TrackingState>(wanted);
@@ -132,7 +132,8 @@ void Tracking::NoteServed(Lane& lane, const Waiter& waiter, const Waiter::Key* k
   const bool noted = base::IfMemory([&] {
     for (const Waiter::Key& one : waiter.keys) {
       if (key != nullptr && one.name != key->name) continue;
-      Register(lane, engine_.keyspace().Hash(one.name), one.name, {waiter.client, waiter.lane});
+      Register(lane, engine_.keyspace().Hash(one.name), one.name,
+               {waiter.asker.client, waiter.asker.lane});
     }
   });
   if (!noted) lane.stale.lost = true;
@@ -225,7 +226,7 @@ void Tracking::DropOne(Lane& lane, Table& table, Table::iterator kept) {
 bool Tracking::Trim(Lane& lane, size_t stripe) {
   Table& table = stripes_[stripe].table;
   if (table.empty()) return false;
-  if (!any()) {  // nobody is left who would have to be told
+  if (!any()) {  // no client is left that would have to be told
     int64_t readers = 0;
     for (const auto& [name, list] : table) readers += static_cast<int64_t>(list.size());
     items_.fetch_sub(readers, std::memory_order_relaxed);
@@ -284,10 +285,11 @@ bool Tracking::IgnoresItself(uint64_t client) const {
   return it != trackers_.end() && it->second.no_loop;
 }
 
-// All keys of a batch that begin with a prefix are one message for those who listen to it; who does
-// not want to hear of its own changes gets one of its own.
+// All keys of a batch that begin with a prefix are one message for the clients that listen to it; a
+// client that does not want to hear of its own changes gets a message of its own.
 void Tracking::PostBroadcast(const std::vector<StaleKey>& stale, uint64_t ticket) {
-  std::map<std::string_view, uint64_t> changed;  // key to who changed it; 0: nobody, or several
+  // From a key to the client that changed it; 0: none, or several.
+  std::map<std::string_view, uint64_t> changed;
   for (const StaleKey& one : stale) {
     const auto [it, first] = changed.emplace(one.key, one.changer);
     if (!first && it->second != one.changer) it->second = 0;

@@ -1,9 +1,9 @@
 // Tracking: client-side caching. Clients are told when a key they have read is changed, or (in
 // broadcast mode) any key that begins with one of their prefixes.
 //
-// Who has read what stands in a table per stripe, guarded by the stripe's lock: a read registers
+// A table per stripe says which client has read what; the stripe's lock guards it. A read registers
 // under the lock under which it was done, a change takes the readers out under the lock under which
-// it is made. So no change falls between a read and its registration. What was changed is kept with
+// it is made. So no change falls between a read and its registration. Changes are kept with
 // the lane and posted at the end of its batch, before the replies of the writers leave. A message
 // never overtakes the reply with the value that it calls stale: that reply stood in the reader's
 // output (or its mail) before the stripe was given back, and mail is appended behind it.
@@ -58,12 +58,12 @@ class Tracking {
   static void EndCommand(Client& client, const commands::Command* command);
 
   // ---- changes ----
-  // A key is changed or removed, by `changer` or by nobody. REQUIRES: the stripe's lock.
+  // A key is changed or removed, by `changer` or by no client. REQUIRES: the stripe's lock.
   void NoteChange(Lane& lane, size_t stripe, std::string_view key, const Client* changer);
   // All keys of a database are others, or gone; to be told by StaleKeys::lost. REQUIRES: the gate
   // is closed.
   void Flushed();
-  // Tells who is to be told of what this lane has changed. REQUIRES: inside the gate.
+  // Posts what this lane has changed to the clients that have read it. REQUIRES: inside the gate.
   void Post(Lane& lane);
   // Keeps the stripe's table within its limit; true when there is more to do. REQUIRES: the
   // stripe's lock.
@@ -134,7 +134,7 @@ class Tracking {
 
   mutable std::mutex mutex_;                        // a leaf, but for mailboxes
   std::unordered_map<uint64_t, Tracker> trackers_;  // guarded by mutex_
-  // Who listens to which prefix; guarded by mutex_.
+  // The clients that listen to each prefix; guarded by mutex_.
   std::map<std::string, std::vector<KeyReader>, std::less<>> prefixes_;
 };
 

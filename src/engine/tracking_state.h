@@ -16,7 +16,7 @@ namespace sava::engine {
 
 // Of one client that has tracking on. Belongs to its client's thread.
 struct TrackingState {
-  uint64_t redirect = 0;  // who is told instead; 0: itself
+  uint64_t redirect = 0;  // the client that is told instead; 0: itself
   size_t redirect_lane = 0;
   bool broken = false;  // whom it redirects to is gone
   bool broadcast = false;
@@ -37,7 +37,7 @@ struct KeyReader {
   bool operator==(const KeyReader& other) const { return client == other.client; }
 };
 
-// A key that was changed while somebody tracks, and who is to be told.
+// A key that was changed while a client tracks, and the clients to tell.
 struct StaleKey {
   std::string key;
   uint64_t changer = 0;  // the client that did it, 0: none

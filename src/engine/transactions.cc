@@ -21,15 +21,15 @@ void Transactions::Queue(Client& client, const Command& command, commands::Args 
     queued.args.emplace_back(arg);
     bytes += sizeof(std::string) + arg.size();
   }
-  client.queue.push_back(std::move(queued));
-  client.queue_bytes += bytes;
-  client.last_command = &command;
+  client.transaction.queue.push_back(std::move(queued));
+  client.transaction.queue_bytes += bytes;
+  client.activity.last_command = &command;
   client.out.Append("+QUEUED\r\n");
 }
 
 bool Transactions::WatchedKeysChanged(const Lane& lane, Client& client) {
-  if (client.watcher.dirty.load(std::memory_order_acquire)) return true;
-  for (const WatchedKey& watched : client.watched) {
+  if (client.transaction.watcher.dirty.load(std::memory_order_acquire)) return true;
+  for (const WatchedKey& watched : client.transaction.watched) {
     if (!IsExpired(engine_.keyspace(), lane.now_ms, watched.db, watched.key)) continue;
     // Expired since it was watched, but not removed yet.
     bool was_expired = false;
@@ -37,7 +37,7 @@ bool Transactions::WatchedKeysChanged(const Lane& lane, Client& client) {
         .stripe(Keyspace::StripeOf(engine_.keyspace().Hash(watched.key)))
         .watches.ForEach(watched.db,
                          [&](std::string_view key, keyspace::Watcher* watcher, bool* expired) {
-                           if (watcher == &client.watcher && key == watched.key)
+                           if (watcher == &client.transaction.watcher && key == watched.key)
                              was_expired = *expired;
                          });
     if (!was_expired) return true;
@@ -46,34 +46,35 @@ bool Transactions::WatchedKeysChanged(const Lane& lane, Client& client) {
 }
 
 void Transactions::ForgetWatches(Client& client) {
-  for (const WatchedKey& watched : client.watched) {
+  for (const WatchedKey& watched : client.transaction.watched) {
     engine_.keyspace()
         .stripe(Keyspace::StripeOf(engine_.keyspace().Hash(watched.key)))
-        .watches.Remove(watched.db, watched.key, &client.watcher);
+        .watches.Remove(watched.db, watched.key, &client.transaction.watcher);
     UncountName(client, watched.key);
   }
-  client.watched.clear();
-  client.watcher.dirty.store(false, std::memory_order_relaxed);
+  client.transaction.watched.clear();
+  client.transaction.watcher.dirty.store(false, std::memory_order_relaxed);
 }
 
 void Transactions::Unwatch(Lane& lane, Client& client) {
   if (lane.batch.busy) {  // the thread that is busy takes no locks
-    if (!client.watched.empty()) lane.batch.unwatch.push_back(&client);
+    if (!client.transaction.watched.empty()) lane.batch.unwatch.push_back(&client);
     return;
   }
-  for (const WatchedKey& watched : client.watched) {
+  for (const WatchedKey& watched : client.transaction.watched) {
     const size_t home = Keyspace::StripeOf(engine_.keyspace().Hash(watched.key));
     const StripeGuard guard(lane.locks, home);
-    engine_.keyspace().stripe(home).watches.Remove(watched.db, watched.key, &client.watcher);
+    engine_.keyspace().stripe(home).watches.Remove(watched.db, watched.key,
+                                                   &client.transaction.watcher);
     UncountName(client, watched.key);
   }
-  client.watched.clear();
-  client.watcher.dirty.store(false, std::memory_order_relaxed);
+  client.transaction.watched.clear();
+  client.transaction.watcher.dirty.store(false, std::memory_order_relaxed);
 }
 
 void Transactions::Discard(Lane& lane, Client& client) {
-  client.queue.clear();
-  client.queue_bytes = 0;
+  client.transaction.queue.clear();
+  client.transaction.queue_bytes = 0;
   client.set(kClientMulti | kClientDirtyExec, false);
   Unwatch(lane, client);
 }
@@ -101,8 +102,8 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
     return refuse("EXECABORT Transaction discarded because of previous errors.");
   }
   Views views;
-  views.reserve(client.queue.size());
-  for (const QueuedCommand& queued : client.queue) {
+  views.reserve(client.transaction.queue.size());
+  for (const QueuedCommand& queued : client.transaction.queue) {
     views.emplace_back(queued.args.begin(), queued.args.end());
   }
   LockSet set = LocksOf(lane, client, views);
@@ -122,10 +123,10 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
     return false;
   }
   const bool changed = WatchedKeysChanged(lane, client);
-  const uint64_t wrote = client.wrote;
+  const uint64_t wrote = client.sending.wrote;
   ForgetWatches(client);
   if (changed) {
-    client.queue.clear();
+    client.transaction.queue.clear();
     reply.NullArray();
   } else {
     lane.batch.locked = &set;
@@ -134,14 +135,14 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
     engine_.waiting().ServeReady(lane);
   }
   client.set(kClientMulti, false);
-  client.queue_bytes = 0;
+  client.transaction.queue_bytes = 0;
   if (set.all()) lane.batch.key_hashes.clear();
   if (!set.empty()) {
     engine_.changes().Note(lane, client, lane.batch.key_hashes, wrote);
     lane.locks.Unlock(set);
   }
   engine_.waiting().RunRetries(lane);
-  client.last_command = &exec;
+  client.activity.last_command = &exec;
   return answered();
 }
 
@@ -153,7 +154,7 @@ LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& vie
   LockSet set;
   lane.batch.key_hashes.clear();
   for (size_t i = 0; i < views.size(); ++i) {
-    const Command& command = *client.queue[i].command;
+    const Command& command = *client.transaction.queue[i].command;
     engine_.runner().AddKeys(lane, command, views[i], &set);
     if (command.is(commands::kRunsScript) && engine_.scripting() != nullptr &&
         engine_.scripting()->PrepareQueued(lane, command, views[i]) == commands::LockClass::kAll) {
@@ -166,7 +167,7 @@ LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& vie
       set.AddAll();
     }
   }
-  for (const WatchedKey& watched : client.watched) {
+  for (const WatchedKey& watched : client.transaction.watched) {
     const uint64_t hash = engine_.keyspace().Hash(watched.key);
     set.Add(Keyspace::StripeOf(hash));
     lane.batch.key_hashes.push_back(hash);
@@ -180,12 +181,12 @@ void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, co
   protocol::Reply reply(&client.out, client.resp);
   const size_t mark = reply.Mark();
   client.set(kClientMulti, false);
-  const std::vector<QueuedCommand> queue = std::exchange(client.queue, {});
+  const std::vector<QueuedCommand> queue = std::exchange(client.transaction.queue, {});
   reply.Array(static_cast<int64_t>(queue.size()));
   client.set(kClientInExec);
   Invocation invocation(lane, {.client = &client, .command = &exec, .args = args});
   for (size_t i = 0; i < queue.size(); ++i) {
-    // Nobody will read the answer.
+    // The answer will not be read.
     if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
     if (client.acl != nullptr) [[unlikely]] {
       if (!engine_.admission().StillAllowed(lane, client, *queue[i].command, views[i])) continue;
@@ -241,18 +242,18 @@ void Watch(Context& ctx) {
   }
   Keyspace& keyspace = ec.engine().keyspace();
   // A transaction that is lost already needs no more watches.
-  if (!client.watcher.dirty.load(std::memory_order_acquire)) {
+  if (!client.transaction.watcher.dirty.load(std::memory_order_acquire)) {
     for (size_t i = 1; i < ctx.argc(); ++i) {
       const std::string_view key = ctx.arg(i);
       bool known = false;
-      for (const WatchedKey& watched : client.watched) {
+      for (const WatchedKey& watched : client.transaction.watched) {
         known = known || (watched.db == client.db && watched.key == key);
       }
       if (known) continue;
-      client.watched.push_back({client.db, std::string(key)});
+      client.transaction.watched.push_back({client.db, std::string(key)});
       CountName(client, key);
       keyspace.stripe(Keyspace::StripeOf(keyspace.Hash(key)))
-          .watches.Add(client.db, key, &client.watcher,
+          .watches.Add(client.db, key, &client.transaction.watcher,
                        IsExpired(keyspace, ec.lane().now_ms, client.db, key));
     }
   }

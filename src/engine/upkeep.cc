@@ -45,7 +45,7 @@ bool StripeUpkeep::VisitStripe(Lane& lane, size_t stripe) {
     if (table == nullptr) continue;
     if (expire) more = ExpireKeys(lane, db, *table) || more;
     const size_t moved = table->Compact();
-    lane.stats.compacted.Add(moved);
+    lane.stats.upkeep.compacted.Add(moved);
     more = more || moved > 0;
     engine_.memory().DropIfEmpty(db, stripe);
   }
@@ -66,9 +66,9 @@ bool StripeUpkeep::ExpireKeys(Lane& lane, int db, keyspace::Table& table) {
           keys.ExpireParts(db, table, entry, keyspace.Hash(entry->key()), budget);
         });
   });
-  lane.stats.expire_nanos.Add(engine_.observer().Nanos(base::Ticks() - start));
+  lane.stats.upkeep.expire_nanos.Add(engine_.observer().Nanos(base::Ticks() - start));
   if (looked < budget) return false;
-  lane.stats.expire_cycles_capped.Add();
+  lane.stats.upkeep.expire_cycles_capped.Add();
   return true;
 }
 

@@ -7,9 +7,9 @@ namespace sava::engine {
 void WaitQueue::AwaitAnswer(Client& client, int64_t until,
                             std::function<void(Client&)> on_timeout) {
   client.set(kClientBlocked);
-  client.block_deadline_ms = until;
-  client.on_timeout = std::move(on_timeout);
-  ++client.block_token;
+  client.wait.deadline_ms = until;
+  client.wait.on_timeout = std::move(on_timeout);
+  ++client.wait.token;
   waiting_.push_back(&client);
 }
 
@@ -21,16 +21,16 @@ void WaitQueue::YieldFirst(std::span<Client* const> clients) {
 }
 
 void WaitQueue::SetAlarm(Client& client, int64_t at) {
-  if (at == client.alarm_ms) return;
+  if (at == client.wait.alarm_ms) return;
   // The place of the old alarm is the new one's: only the first takes memory.
-  auto node = alarms_.extract({client.alarm_ms, client.id});
+  auto node = alarms_.extract({client.wait.alarm_ms, client.id});
   if (at == INT64_MAX) {
-    client.alarm_ms = at;
+    client.wait.alarm_ms = at;
   } else if (node.empty()) {
     alarms_.emplace(std::pair{at, client.id}, &client);
-    client.alarm_ms = at;
+    client.wait.alarm_ms = at;
   } else {
-    client.alarm_ms = at;
+    client.wait.alarm_ms = at;
     node.key().first = at;
     alarms_.insert(std::move(node));
   }
@@ -45,19 +45,19 @@ void WaitQueue::Forget(Client& client) {
 void WaitQueue::Resume(int64_t now_ms, int64_t pause_end_ms) {
   yielded_ = false;
   std::erase_if(waiting_, [&](Client* client) {
-    if (client->waiter != nullptr) return true;  // alarms and mail see to it
+    if (client->wait.waiter != nullptr) return true;  // alarms and mail see to it
     bool go = false;
     if (client->has(kClientPaused)) {
       go = pause_end_ms <= now_ms;
     } else if (client->has(kClientParked)) {
       go = true;
     } else if (client->has(kClientBlocked)) {
-      if (client->block_deadline_ms != 0 && client->block_deadline_ms <= now_ms) {
-        if (client->on_timeout != nullptr) client->on_timeout(*client);
+      if (client->wait.deadline_ms != 0 && client->wait.deadline_ms <= now_ms) {
+        if (client->wait.on_timeout != nullptr) client->wait.on_timeout(*client);
         go = true;
       }
     } else {
-      go = true;  // somebody unblocked it
+      go = true;  // another client unblocked it
     }
     if (client->has(kClientCloseNow)) go = true;
     if (go) {
@@ -83,8 +83,8 @@ int64_t WaitQueue::NextResume(int64_t batch_ms, int64_t pause_end_ms) const {
     if (client->has(kClientParked)) next = std::min(next, batch_ms + 1);
     if (client->has(kClientPaused)) {
       next = std::min(next, pause_end_ms);
-    } else if (client->block_deadline_ms != 0) {
-      next = std::min(next, client->block_deadline_ms);
+    } else if (client->wait.deadline_ms != 0) {
+      next = std::min(next, client->wait.deadline_ms);
     }
   }
   return next;

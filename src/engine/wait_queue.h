@@ -1,6 +1,6 @@
 // WaitQueue: the clients of one lane that wait, whatever for, and those that may go on.
 //
-//   for a key       BLPOP and its like: a Waiter stands in the lines of its keys (waiter.h); here
+//   for a key       BLPOP and its like: a Waiter is in the lines of its keys (waiter.h); here
 //   is
 //                   only its alarm, for its deadline or the moment at which it is tried again
 //   for an answer   WAIT, SAVE, SHUTDOWN: it comes by mail, or the deadline passes
@@ -56,20 +56,20 @@ class WaitQueue {
   void YieldFirst(std::span<Client* const> clients);
   // Of the parked some wait for nothing but the next round.
   bool yielded() const { return yielded_; }
-  // When the client's key waiter is to be looked at; INT64_MAX: never by time.
+  // When the client's key waiter must be looked at; INT64_MAX: never by time.
   void SetAlarm(Client& client, int64_t at);
   // The client is about to go.
   void Forget(Client& client);
 
-  // ---- who goes on ----
+  // ---- clients that go on ----
   void GoOn(Client& client) { resumed_.push_back(&client); }
-  // Those whose time has come, or whose waiting somebody has ended, go on.
+  // Clients whose time has come, or whose waiting was ended, go on.
   void Resume(int64_t now_ms, int64_t pause_end_ms);
-  // Their input is to be looked at again.
+  // Their input must be parsed again.
   std::vector<Client*> TakeResumed() { return std::exchange(resumed_, {}); }
-  // The command that runs has changed keys that somebody waits for.
+  // The command that runs has changed keys that a client waits for.
   bool has_ready() const { return !ready_.empty(); }
-  // Waiters are to be tried when its locks are given back.
+  // Waiters to try when its locks are given back.
   bool has_retries() const { return !retries_.empty(); }
   // Whether there is something to do for clients that wait.
   bool NeedsResume(int64_t now_ms) const;

@@ -8,7 +8,7 @@
 namespace sava::engine {
 
 bool Client::blocked() const {
-  return has(kClientBlocked) && (waiter == nullptr || waiter->waiting());
+  return has(kClientBlocked) && (wait.waiter == nullptr || wait.waiter->waiting());
 }
 
 Waiter::Taken Waiter::Take() {

@@ -1,16 +1,15 @@
-// Clients that wait for keys (BLPOP and its like): the waiter, and the lines in which waiters
-// stand.
+// Clients that wait for keys (BLPOP and its like): the waiter, and the lines of waiters.
 //
 // A waiter is in one of four states, changed by compare-and-swap only:
-//   waiting -> serving    somebody who holds the lock of one of its keys tries its command
-//   serving -> missed     somebody else came with another of its keys meanwhile
+//   waiting -> serving    a thread that holds the lock of one of its keys tries its command
+//   serving -> missed     another thread came with another of its keys meanwhile
 //   serving -> claimed    it was answered;   serving or missed -> waiting: there was nothing
 //   waiting -> claimed    its time is up, CLIENT UNBLOCK, or its connection ends
-// Whoever brings it to `claimed` answers it, once. Who serves takes the waiter before an element:
-// nothing is taken for a client that has given up.
+// The thread that changes it to `claimed` answers it, once. A thread takes the waiter before an
+// element: nothing is taken for a client that has given up.
 //
-// A waiter stands in the line of each of its keys. Lines are guarded by their stripe's lock; a
-// claimed waiter that still stands in one is passed over and dropped.
+// A waiter is in the line of each of its keys. Lines are guarded by their stripe's lock; a
+// claimed waiter that is still in one is skipped and dropped.
 #pragma once
 
 #include <array>
@@ -38,6 +37,19 @@ struct User;
 
 namespace sava::engine {
 
+// The client that waits, as its command sees it on whatever thread it is run.
+struct Asker {
+  uint64_t client = 0;
+  size_t lane = 0;
+  uint64_t token = 0;  // the client's wait.token
+  int db = 0;
+  int resp = 2;
+  uint32_t flags = 0;  // ClientFlag, those that matter to a handler
+  // Its client's, changed with the gate closed together with that.
+  const access::User* acl = nullptr;
+  bool tracks = false;  // the keys it is served from are noted for its client
+};
+
 struct Waiter : std::enable_shared_from_this<Waiter> {
   enum class State : uint8_t { kWaiting, kServing, kMissed, kClaimed };
   using TimeoutReply = commands::Context::BlockRequest::TimeoutReply;
@@ -47,29 +59,21 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
   };
 
   std::atomic<State> state{State::kWaiting};
-  std::atomic<int> lines{0};        // in how many it stands
+  std::atomic<int> lines{0};        // how many it is in
   std::atomic<int64_t> wake_at_ms;  // its command is run again at this time; 0: never
-  // What follows does not change once it waits.
+  // The members below do not change once it waits.
   uint64_t order = 0;  // of arrival
-  uint64_t client = 0;
-  size_t lane = 0;
-  uint64_t token = 0;  // the client's block_token
-  int db = 0;
-  int resp = 2;
-  uint32_t flags = 0;  // ClientFlag, those that matter to a handler
+  Asker asker;
   int64_t deadline_ms = 0;
   TimeoutReply reply = TimeoutReply::kNullArray;
   bool on_deletion = false;
-  const types::TypeInfo* type = nullptr;  // of what it waits for; nullptr: of any
-  // Its client's, changed with the gate closed together with that.
-  const access::User* acl = nullptr;
-  bool tracks = false;     // the keys it is served from are noted for its client
-  bool needs_all = false;  // its command has more keys than it waits for
+  const types::TypeInfo* type = nullptr;  // of the value it waits for; nullptr: of any
+  bool needs_all = false;                 // its command has more keys than it waits for
   const commands::Command* command = nullptr;
   std::string words;  // the arguments' bytes
   std::vector<std::string_view> args;
   std::vector<Key> keys;
-  // How long its command took, when it was served; else 0. Whoever serves it sets that.
+  // How long its command took, when it was served; else 0. Set by the thread that serves it.
   uint64_t nanos = 0;
 
   bool waiting() const { return state.load(std::memory_order_acquire) == State::kWaiting; }
@@ -79,33 +83,33 @@ struct Waiter : std::enable_shared_from_this<Waiter> {
     if (!value || type == nullptr) return static_cast<bool>(value);
     return value.kind == commands::Value::Kind::kObject && &value.object->type() == type;
   }
-  // Ends the waiting unless somebody else does.
+  // Ends the waiting unless another thread has.
   bool Claim() {
     State expected = State::kWaiting;
     return state.compare_exchange_strong(expected, State::kClaimed);
   }
   enum class Taken : uint8_t { kYes, kBusy, kGone };
-  // Before its command is tried. kBusy: somebody else is at it, and will try all its keys.
+  // Before its command is tried. kBusy: another thread tries it, and will try all its keys.
   Taken Take();
-  // There was nothing for it. kYes: it waits again; kBusy: it does, but all its keys are to be
+  // There was nothing for it. kYes: it waits again; kBusy: it does, but all its keys must be
   // tried; kGone: it has left meanwhile.
   Taken PutBack();
 };
 
 using WaiterPtr = std::shared_ptr<Waiter>;
 
-// A key that was changed while somebody waits for it.
+// A key that was changed while a client waits for it.
 struct ReadyKey {
   int db;
   size_t stripe;
   std::string key;
 };
 
-// Who waits for one key, in order of arrival.
+// The waiters for one key, in order of arrival.
 struct WaitLine {
   std::deque<WaiterPtr> waiters;
   size_t on_deletion = 0;  // of them, those that want to know when the key is gone
-  bool ready = false;      // is to be served by the lane that changed it
+  bool ready = false;      // the lane that changed it must serve it
   // The line's place in that lane's list, one node, here when it is not there: a change of the key
   // takes no memory.
   std::list<ReadyKey> place;
@@ -125,7 +129,7 @@ class WaitLines {
   WaitLine* Find(int db, size_t stripe, std::string_view key);
   // At the end of the line; once.
   void Add(int db, size_t stripe, std::string_view key, const WaiterPtr& waiter);
-  // Takes the waiter out, if it stands there.
+  // Takes the waiter out, if it is there.
   void Remove(int db, size_t stripe, std::string_view key, const Waiter& waiter);
   void ForEach(int db, size_t stripe,
                const std::function<void(const std::string& key, WaitLine& line)>& visit);
@@ -167,7 +171,7 @@ class WaitLines {
   std::atomic<int64_t> on_deletion_{0};
 };
 
-// A waiter to be tried with all its locks; then the line it stands in goes on behind it.
+// A waiter to try with all its locks; then its line goes on behind it.
 struct Retry {
   WaiterPtr waiter;
   std::optional<Waiter::Key> key = {};  // of the waiter: it was its turn there

@@ -1,6 +1,6 @@
-// Clients that wait for keys: who waits, who is served when.
+// Clients that wait for keys: how they begin to wait, and when they are served.
 //
-// Whatever changes a key marks it ready when somebody waits for it (Keys::NoteChange). At
+// A change of a key marks it ready when a client waits for it (Keys::NoteChange). At
 // the end of the whole command or EXEC, its locks still held, the waiters of ready keys are served
 // in order of arrival by running their commands again on this thread; their replies go to their own
 // loops by mail. A waiter whose command has further keys is tried after the locks are given back,
@@ -25,7 +25,7 @@ namespace {
 // What the waiter is answered when its time is up.
 std::string TimeoutText(const Waiter& waiter) {
   protocol::OutBuffer out;
-  protocol::Reply reply(&out, waiter.resp);
+  protocol::Reply reply(&out, waiter.asker.resp);
   switch (waiter.reply) {
     case Waiter::TimeoutReply::kNull:
       reply.Null();
@@ -49,20 +49,20 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
   if (!request.args.empty()) args = request.args;
   auto waiter = std::make_shared<Waiter>();
   waiter->order = next_waiter_.fetch_add(1, std::memory_order_relaxed);
-  waiter->client = client.id;
-  waiter->lane = lane.index;
-  waiter->token = ++client.block_token;
-  waiter->db = client.db;
-  waiter->resp = client.resp;
-  waiter->flags = client.flags & kClientNoTouch;
+  waiter->asker.client = client.id;
+  waiter->asker.lane = lane.index;
+  waiter->asker.token = ++client.wait.token;
+  waiter->asker.db = client.db;
+  waiter->asker.resp = client.resp;
+  waiter->asker.flags = client.flags & kClientNoTouch;
   waiter->deadline_ms = request.deadline_ms;
   waiter->wake_at_ms.store(request.wake_at_ms, std::memory_order_relaxed);
   waiter->reply = request.reply;
   waiter->on_deletion = request.on_deletion;
   waiter->type = request.type;
   waiter->command = &command;
-  waiter->acl = client.acl;
-  waiter->tracks = client.tracking != nullptr && Tracking::Wants(client, command);
+  waiter->asker.acl = client.acl;
+  waiter->asker.tracks = client.tracking != nullptr && Tracking::Wants(client, command);
   size_t size = 0;
   for (const std::string_view arg : args) size += arg.size();
   for (const std::string_view key : request.keys) size += key.size();
@@ -81,7 +81,7 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
   lane.batch.key_indexes.clear();
   waiter->needs_all = commands::KeyIndexes(command, args, &lane.batch.key_indexes) &&
                       lane.batch.key_indexes.size() > request.keys.size();
-  client.waiter = waiter;
+  client.wait.waiter = waiter;
   try {
     for (const Waiter::Key& key : waiter->keys) {
       lines_.Add(client.db, key.stripe, key.name, waiter);
@@ -91,22 +91,22 @@ void Waiting::Block(Lane& lane, Client& client, const Command& command, commands
     for (const Waiter::Key& key : waiter->keys) {
       lines_.Remove(client.db, key.stripe, key.name, *waiter);
     }
-    client.waiter = nullptr;
+    client.wait.waiter = nullptr;
     throw;
   }
-  client.argument_bytes = waiter->words.capacity() +
-                          waiter->args.capacity() * sizeof(std::string_view) +
-                          waiter->keys.capacity() * sizeof(Waiter::Key);
+  client.memory.argument_bytes = waiter->words.capacity() +
+                                 waiter->args.capacity() * sizeof(std::string_view) +
+                                 waiter->keys.capacity() * sizeof(Waiter::Key);
   client.set(kClientBlocked);
-  client.block_deadline_ms = request.deadline_ms;
-  client.on_timeout = nullptr;
+  client.wait.deadline_ms = request.deadline_ms;
+  client.wait.on_timeout = nullptr;
 }
 
 void Waiting::Arm(Lane& lane, Client& client) {
   int64_t at = INT64_MAX;
-  if (client.waiter != nullptr) {
-    const int64_t wake = client.waiter->wake_at_ms.load(std::memory_order_relaxed);
-    if (client.waiter->deadline_ms != 0) at = client.waiter->deadline_ms;
+  if (client.wait.waiter != nullptr) {
+    const int64_t wake = client.wait.waiter->wake_at_ms.load(std::memory_order_relaxed);
+    if (client.wait.waiter->deadline_ms != 0) at = client.wait.waiter->deadline_ms;
     if (wake != 0) at = std::min(at, wake);
   }
   lane.waits.SetAlarm(client, at);
@@ -201,10 +201,10 @@ Waiter::Taken Waiting::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::K
   const Waiter::Taken taken = TryServe(lane, waiter, key);
   if (taken != Waiter::Taken::kGone) return taken;
   if (key.has_value()) {
-    lines_.Remove(waiter.db, key->stripe, key->name, waiter);
+    lines_.Remove(waiter.asker.db, key->stripe, key->name, waiter);
   } else {
     for (const Waiter::Key& one : waiter.keys) {
-      lines_.Remove(waiter.db, one.stripe, one.name, waiter);
+      lines_.Remove(waiter.asker.db, one.stripe, one.name, waiter);
     }
   }
   // Only now: its own loop finds it in no line that it would have to lock.
@@ -217,12 +217,12 @@ Waiter::Taken Waiting::Serve(Lane& lane, Waiter& waiter, std::optional<Waiter::K
 
 // Rules that have changed while it waited no longer allow its command: it is answered so.
 bool Waiting::Forbidden(Lane& lane, Waiter& waiter, Client& stand_in) {
-  stand_in.user = waiter.acl->name;
+  stand_in.user = waiter.asker.acl->name;
   const Command& command = *waiter.command;
   const access::Verdict verdict = CheckAccess(stand_in, command, waiter.args);
   if (verdict.allowed()) return false;
   waiter.state.store(Waiter::State::kClaimed, std::memory_order_release);
-  stand_in.last_command = &command;
+  stand_in.activity.last_command = &command;
   NoteRefused(engine_, stand_in, command, waiter.args, verdict, AccessContext::kTopLevel,
               lane.now_ms);
   protocol::Reply reply(&stand_in.out, stand_in.resp);
@@ -239,15 +239,15 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
   }
   auto message = std::make_shared<Message>();
   std::list<Mail> mail;
-  mail.push_back({Mail::Kind::kReply, waiter.client, message, waiter.token});
+  mail.push_back({Mail::Kind::kReply, waiter.asker.client, message, waiter.asker.token});
   if (const Waiter::Taken taken = waiter.Take(); taken != Waiter::Taken::kYes) return taken;
   Client& stand_in = *lane.waits.stand_in_;
-  stand_in.id = waiter.client;
-  stand_in.db = waiter.db;
-  stand_in.resp = waiter.resp;
-  stand_in.flags = waiter.flags;
-  stand_in.acl = waiter.acl;
-  if (waiter.acl != nullptr) [[unlikely]] {
+  stand_in.id = waiter.asker.client;
+  stand_in.db = waiter.asker.db;
+  stand_in.resp = waiter.asker.resp;
+  stand_in.flags = waiter.asker.flags;
+  stand_in.acl = waiter.asker.acl;
+  if (waiter.asker.acl != nullptr) [[unlikely]] {
     if (Forbidden(lane, waiter, stand_in)) {
       message->out = std::exchange(stand_in.out, {});
       lane.waits.served_ = std::move(mail);
@@ -271,7 +271,7 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
     return Waiter::Taken::kYes;
   }
   waiter.state.store(Waiter::State::kClaimed, std::memory_order_release);
-  if (waiter.tracks) engine_.tracking().NoteServed(lane, waiter, key ? &*key : nullptr);
+  if (waiter.asker.tracks) engine_.tracking().NoteServed(lane, waiter, key ? &*key : nullptr);
   const auto nanos = engine_.observer().Nanos(base::Ticks() - start);
   engine_.observer().Answered(lane, *waiter.command, nanos, context.reply());
   waiter.nanos = std::max<uint64_t>(nanos, 1);
@@ -287,7 +287,7 @@ Waiter::Taken Waiting::TryServe(Lane& lane, Waiter& waiter, std::optional<Waiter
 // One key after the other. REQUIRES: all its keys are locked.
 Waiter::Taken Waiting::ServeAnyKey(Lane& lane, Waiter& waiter) {
   for (const Waiter::Key& key : waiter.keys) {
-    if (!waiter.Wants(Glance(engine_.keyspace(), lane.now_ms, waiter.db, key.name))) continue;
+    if (!waiter.Wants(Glance(engine_.keyspace(), lane.now_ms, waiter.asker.db, key.name))) continue;
     if (Serve(lane, waiter, key) == Waiter::Taken::kGone) return Waiter::Taken::kGone;
   }
   return Waiter::Taken::kYes;
@@ -296,17 +296,17 @@ Waiter::Taken Waiting::ServeAnyKey(Lane& lane, Waiter& waiter) {
 void Waiting::PostTo(Lane& lane, const Waiter& waiter, Mail::Kind kind,
                      std::shared_ptr<const Message> message) {
   std::list<Mail> mail;
-  mail.push_back({kind, waiter.client, std::move(message), waiter.token});
+  mail.push_back({kind, waiter.asker.client, std::move(message), waiter.asker.token});
   PostTo(lane, waiter, std::move(mail));
 }
 
 void Waiting::PostTo(Lane& lane, const Waiter& waiter, std::list<Mail>&& mail) {
-  if (waiter.lane == lane.index && lane.locks.in_round()) {
+  if (waiter.asker.lane == lane.index && lane.locks.in_round()) {
     // This thread looks into its mailbox before it sleeps.
     lane.waits.own_mail_ = true;
     lane.mailbox.PostQuietly(std::move(mail));
   } else {
-    engine_.lanes()[waiter.lane]->mailbox.Post(std::move(mail));
+    engine_.lanes()[waiter.asker.lane]->mailbox.Post(std::move(mail));
   }
 }
 
@@ -324,7 +324,7 @@ void Waiting::RunRetries(Lane& lane) {
     }
     for (const Waiter::Key& key : retry.waiter->keys) set.Add(key.stripe);
     const LockSetGuard guard(lane.locks, set);
-    const uint64_t wrote = lane.waits.stand_in_->wrote;
+    const uint64_t wrote = lane.waits.stand_in_->sending.wrote;
     try {
       RunRetry(lane, retry);
     } catch (const std::bad_alloc&) {  // the same
@@ -342,11 +342,11 @@ void Waiting::RunRetry(Lane& lane, const Retry& retry) {
                                                                : ServeAnyKey(lane, waiter);
   if (left == Waiter::Taken::kGone) {
     for (const Waiter::Key& key : waiter.keys) {
-      lines_.Remove(waiter.db, key.stripe, key.name, waiter);
+      lines_.Remove(waiter.asker.db, key.stripe, key.name, waiter);
     }
   }
   if (!retry.key) return;
-  ServeLine(lane, waiter.db, *retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
+  ServeLine(lane, waiter.asker.db, *retry.key, left == Waiter::Taken::kGone ? 0 : waiter.order);
 }
 
 // ---- the end of waiting ----
@@ -357,14 +357,14 @@ void Waiting::Answer(Lane& lane, Client& client, const Message& message) {
   client.out.Append(message.out);
   if (client.out.over()) client.set(kClientCloseNow);
   Runner::FinishReply(client, mark);
-  if (client.waiter->lines.load(std::memory_order_acquire) > 0) {
-    lane.waits.leaving_.push_back(std::move(client.waiter));
+  if (client.wait.waiter->lines.load(std::memory_order_acquire) > 0) {
+    lane.waits.leaving_.push_back(std::move(client.wait.waiter));
   }
-  client.waiter = nullptr;
-  client.argument_bytes = 0;
+  client.wait.waiter = nullptr;
+  client.memory.argument_bytes = 0;
   lane.waits.SetAlarm(client, INT64_MAX);
-  client.last_active_ms = engine_.clock().WallMillis();
-  client.block_deadline_ms = 0;
+  client.activity.last_active_ms = engine_.clock().WallMillis();
+  client.wait.deadline_ms = 0;
   client.set(kClientBlocked, false);
   lane.waits.GoOn(client);
 }
@@ -374,16 +374,16 @@ void Waiting::LeaveLines(Lane& lane, const Waiter& waiter) {
   if (waiter.lines.load(std::memory_order_acquire) == 0) return;
   for (const Waiter::Key& key : waiter.keys) {
     const StripeGuard guard(lane.locks, key.stripe);
-    lines_.Remove(waiter.db, key.stripe, key.name, waiter);
+    lines_.Remove(waiter.asker.db, key.stripe, key.name, waiter);
   }
 }
 
 bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
-  if (client.waiter == nullptr || !client.waiter->Claim()) return false;
-  const WaiterPtr waiter = client.waiter;
+  if (client.wait.waiter == nullptr || !client.wait.waiter->Claim()) return false;
+  const WaiterPtr waiter = client.wait.waiter;
   auto message = std::make_shared<Message>();
   protocol::OutBuffer out;
-  protocol::Reply reply(&out, waiter->resp);
+  protocol::Reply reply(&out, waiter->asker.resp);
   if (with_error) {
     reply.Error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
     message->resp2 = out.Since(0);
@@ -399,11 +399,11 @@ bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
 void Waiting::RoleChanged(Lane& lane) {
   engine_.ForEachLane([&](Lane& other) {
     for (auto& [id, client] : other.clients) {
-      if (client->waiter == nullptr || !client->waiter->Claim()) continue;
-      const WaiterPtr waiter = client->waiter;
+      if (client->wait.waiter == nullptr || !client->wait.waiter->Claim()) continue;
+      const WaiterPtr waiter = client->wait.waiter;
       auto message = std::make_shared<Message>();
       protocol::OutBuffer out;
-      protocol::Reply reply(&out, waiter->resp);
+      protocol::Reply reply(&out, waiter->asker.resp);
       reply.Error(
           "UNBLOCKED force unblock from blocking operation, instance state changed (master -> "
           "replica?)");
@@ -418,10 +418,10 @@ void Waiting::RoleChanged(Lane& lane) {
 
 void Waiting::Forget(Lane& lane, Client& client) {
   lane.waits.SetAlarm(client, INT64_MAX);
-  if (client.waiter == nullptr) return;
-  client.waiter->state.exchange(Waiter::State::kClaimed);
-  LeaveLines(lane, *client.waiter);
-  client.waiter = nullptr;
+  if (client.wait.waiter == nullptr) return;
+  client.wait.waiter->state.exchange(Waiter::State::kClaimed);
+  LeaveLines(lane, *client.wait.waiter);
+  client.wait.waiter = nullptr;
 }
 
 void Waiting::RingAlarms(Lane& lane) {
@@ -433,13 +433,13 @@ void Waiting::RingAlarms(Lane& lane) {
   std::vector<std::pair<uint64_t, uint64_t>> tried;  // client and token
   while (lane.waits.due(now)) {
     Client& client = *lane.waits.alarms_.begin()->second;
-    const WaiterPtr waiter = client.waiter;
+    const WaiterPtr waiter = client.wait.waiter;
     if (waiter->deadline_ms != 0 && waiter->deadline_ms <= now) {
       if (!waiter->Claim()) {
         lane.waits.SetAlarm(client, now + 1);  // its answer is on its way
         continue;
       }
-      protocol::Reply none(nullptr, waiter->resp);
+      protocol::Reply none(nullptr, waiter->asker.resp);
       engine_.observer().Answered(lane, *waiter->command, 0, none);
       LeaveLines(lane, *waiter);
       Message message;
@@ -455,18 +455,18 @@ void Waiting::RingAlarms(Lane& lane) {
       continue;
     }
     lane.waits.SetAlarm(client, INT64_MAX);
-    tried.emplace_back(client.id, client.block_token);
+    tried.emplace_back(client.id, client.wait.token);
     lane.waits.retries_.push_back({.waiter = waiter, .by_time = true});
   }
   RunRetries(lane);
   for (const auto& [id, token] : tried) {
     const auto it = lane.clients.find(id);
-    if (it == lane.clients.end() || it->second->block_token != token) continue;
+    if (it == lane.clients.end() || it->second->wait.token != token) continue;
     Client& client = *it->second;
-    if (client.waiter == nullptr) continue;
+    if (client.wait.waiter == nullptr) continue;
     Arm(lane, client);
     // A moment that has passed again and again shall not keep the loop busy.
-    if (client.alarm_ms <= now) lane.waits.SetAlarm(client, now + 1);
+    if (client.wait.alarm_ms <= now) lane.waits.SetAlarm(client, now + 1);
   }
   engine_.EndBatch(lane);
 }

@@ -1,5 +1,5 @@
-// Waiting: the engine's side of blocking commands. It knows who waits for which key, on all lanes;
-// what one lane has to do about its own clients stands in its WaitQueue.
+// Waiting: the engine's side of blocking commands. It knows which clients wait for which key, on
+// all lanes; what one lane has to do about its own clients is in its WaitQueue.
 //
 // Calls with a lane: on its thread.
 #pragma once
@@ -45,7 +45,8 @@ class Waiting {
   // Tries waiters that need all their locks. REQUIRES: inside the gate; no stripe is held but the
   // one that is kept for the next command.
   void RunRetries(Lane& lane);
-  // All data was replaced: everybody who waits for a key is tried. REQUIRES: the gate is closed.
+  // All data was replaced: every client that waits for a key is tried. REQUIRES: the gate is
+  // closed.
   void ServeEverybody(Lane& lane);
 
   // Sets the alarm of a client that waits for keys.
@@ -55,7 +56,7 @@ class Waiting {
   // CLIENT UNBLOCK of a client that waits for keys: false when it does not, or its answer is on its
   // way. REQUIRES: the gate is closed.
   bool Unblock(Lane& lane, Client& client, bool with_error);
-  // The server has become a replica, or a master: who waits for a key gets an error, and goes.
+  // The server has become a replica, or a master: clients that wait for keys get an error.
   // REQUIRES: the gate is closed.
   void RoleChanged(Lane& lane);
   // The client is about to go.

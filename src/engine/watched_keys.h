@@ -1,5 +1,5 @@
-// WatchedKeys: keys of one database of which the server wants to know whether somebody has changed
-// them since: what WATCH is for clients, for work on a key that goes on while it is not locked.
+// WatchedKeys: tells whether keys of one database were changed since they were added. For work on
+// keys that goes on while they are not locked, as WATCH is for clients.
 //
 // Changed may be asked by any thread; the rest as it says.
 #pragma once
@@ -27,7 +27,7 @@ class WatchedKeys {
   bool Changed(size_t index) const {
     return keys_[index].watcher.dirty.load(std::memory_order_acquire);
   }
-  // Nobody tells any more, and they are forgotten. REQUIRES: the keys are locked.
+  // They are forgotten, and changes no longer noted. REQUIRES: the keys are locked.
   void End();
   // The same, locking one after the other. REQUIRES: on the lane's thread, inside the gate, and no
   // stripe is held.

@@ -14,8 +14,8 @@ int EngineContext::database_count() const { return engine_.keyspace().databases(
 
 int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace().Size(db_)); }
 
-// A stripe that a command visits of its own accord. Keys that were found expired are logged before
-// the lock goes back, so that nobody writes them anew first.
+// A stripe that a command visits in its own order. Expired keys that it finds are logged before
+// the lock is given back, so that no thread writes them again first.
 class EngineContext::Visit {
  public:
   Visit(EngineContext& context, size_t stripe)
@@ -144,7 +144,8 @@ void EngineContext::TouchAllWatched(int db, int other_db) {
 
 namespace {
 
-// Who tracks is told at the end of the batch, as of other changes; the house lane may have none.
+// Clients that track are told at the end of the batch, as of other changes; the house lane may have
+// none.
 void ForgetTracked(Engine& engine, Lane& lane) {
   engine.tracking().Flushed();
   if (!engine.tracking().any()) return;
@@ -155,7 +156,7 @@ void ForgetTracked(Engine& engine, Lane& lane) {
 }  // namespace
 
 int64_t EngineContext::Flush(int db, bool async) {
-  static_cast<void>(async);  // both free in the background: nobody waits for it
+  static_cast<void>(async);  // both free in the background: no client waits for it
   Keyspace& keyspace = engine_.keyspace();
   int64_t removed = 0;
   for (int i = db < 0 ? 0 : db; i < (db < 0 ? keyspace.databases() : db + 1); ++i) {

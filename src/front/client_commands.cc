@@ -1,10 +1,11 @@
 // CLIENT: its rows, and the subcommands that concern only the connection that calls them. The
-// others stand in client_others.cc.
+// others are in client_others.cc.
 #include "front/client_commands.h"
 
 #include <string>
 
 #include "commands/blocking.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "commands/help.h"
 #include "engine/client_list.h"
@@ -37,13 +38,13 @@ void SwitchFlag(Context& ctx, engine::ClientFlag flag) {
 void Id(Context& ctx) { ctx.reply().Int(static_cast<int64_t>(Self(ctx).id)); }
 
 void Info(Context& ctx) {
-  Self(ctx).last_command = ctx.command_table().ResolveOwnName(ctx.args());
+  Self(ctx).activity.last_command = ctx.command_table().ResolveOwnName(ctx.args());
   ctx.reply().Verbatim("txt", engine::ClientLine(Self(ctx), ctx.now_ms()) + '\n');
 }
 
 void Setname(Context& ctx) {
   if (!IsPlainName(ctx.arg(2))) {
-    return ctx.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+    return ctx.Error(commands::errors::kClientName);
   }
   Self(ctx).name = ctx.arg(2);
   ctx.reply().Ok();
@@ -63,7 +64,7 @@ void Setinfo(Context& ctx) {
     return ctx.Error("ERR " + std::string(ctx.arg(2)) +
                      " cannot contain spaces, newlines or special characters.");
   }
-  (name ? Self(ctx).lib_name : Self(ctx).lib_ver) = ctx.arg(3);
+  (name ? Self(ctx).peer.lib_name : Self(ctx).peer.lib_ver) = ctx.arg(3);
   ctx.reply().Ok();
 }
 

@@ -1,4 +1,4 @@
-// The part of EventLoop that counts what its clients take: toward maxmemory, and for
+// The part of EventLoop that counts the memory of its clients: toward maxmemory, and for
 // maxmemory-clients, which closes the largest of them.
 #include <spdlog/spdlog.h>
 
@@ -12,31 +12,32 @@ namespace sava::front {
 
 using engine::Client;
 
-// Eviction looks at what clients' buffers take now; the allocator is asked only now and then.
+// Eviction uses the present size of clients' buffers; the allocator's figures are read only now and
+// then.
 void EventLoop::CountBuffers(Connection& connection) {
   Client& client = connection.client;
   ChargeMemory(connection);
   const size_t bytes = connection.closed ? 0
                                          : connection.input.capacity() + client.out.block_bytes() +
-                                               client.queue_bytes;
-  if (bytes == client.counted_bytes) return;
-  lane_.memory.buffer_bytes.Add(bytes - client.counted_bytes);
-  client.counted_bytes = bytes;
+                                               client.transaction.queue_bytes;
+  if (bytes == client.memory.counted_bytes) return;
+  lane_.memory.buffer_bytes.Add(bytes - client.memory.counted_bytes);
+  client.memory.counted_bytes = bytes;
 }
 
 void EventLoop::ChargeMemory(Connection& connection) {
   Client& client = connection.client;
   const bool limited = limits_.client_memory.load(std::memory_order_relaxed) > 0;
-  if (!limited && client.charged_bytes == 0) [[likely]]
+  if (!limited && client.memory.charged_bytes == 0) [[likely]]
     return;
   const engine::ClientType type = engine::TypeOf(client);
   const bool counts = limited && !connection.closed && !client.has(engine::kClientNoEvict) &&
                       !client.has(engine::kClientCloseNow) &&
                       (type == engine::ClientType::kNormal || type == engine::ClientType::kPubsub);
-  client.query_capacity = connection.input.capacity();
+  client.memory.query_capacity = connection.input.capacity();
   const size_t bytes = counts ? engine::ClientMemory(client) : 0;
-  lane_.memory.client_bytes.Add(bytes - client.charged_bytes);
-  client.charged_bytes = bytes;
+  lane_.memory.client_bytes.Add(bytes - client.memory.charged_bytes);
+  client.memory.charged_bytes = bytes;
 }
 
 namespace {
@@ -53,17 +54,18 @@ void CloseLargest(engine::Engine& engine, uint64_t limit, int64_t now_ms) {
   if (total <= limit) return;  // another loop was here first
   std::vector<Client*> clients;
   engine::ForEachClient(engine, [&clients](Client& client) {
-    if (client.charged_bytes > 0) clients.push_back(&client);
+    if (client.memory.charged_bytes > 0) clients.push_back(&client);
   });
-  std::ranges::sort(clients, std::greater(), &Client::charged_bytes);
+  std::ranges::sort(clients, std::greater(),
+                    [](const Client* client) { return client->memory.charged_bytes; });
   for (Client* const client : clients) {
     if (total <= limit) break;
     spdlog::info("Evicting client: {}", engine::ClientLine(*client, now_ms));
     engine::Lane& lane = *engine.lanes()[client->lane];
-    total -= client->charged_bytes;
-    lane.memory.client_bytes.Add(-client->charged_bytes);
-    client->charged_bytes = 0;
-    lane.stats.evicted_clients.Add();
+    total -= client->memory.charged_bytes;
+    lane.memory.client_bytes.Add(-client->memory.charged_bytes);
+    client->memory.charged_bytes = 0;
+    lane.stats.clients.evicted.Add();
     engine::CloseClient(engine, *client);
   }
 }

@@ -79,12 +79,12 @@ void EndWaiting(engine::Engine& engine, Client& client, bool with_error) {
   if (with_error) {
     protocol::Reply(&client.out, client.resp)
         .Error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-  } else if (client.on_timeout != nullptr) {
-    client.on_timeout(client);
+  } else if (client.wait.on_timeout != nullptr) {
+    client.wait.on_timeout(client);
   }
   client.set(engine::kClientBlocked, false);
-  client.block_deadline_ms = 0;
-  client.on_timeout = nullptr;
+  client.wait.deadline_ms = 0;
+  client.wait.on_timeout = nullptr;
   engine.lanes()[client.lane]->mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
 }
 
@@ -105,7 +105,8 @@ void List(Context& ctx) {
     return ctx.Error(commands::errors::kSyntax);
   }
   std::ranges::sort(ids);
-  EngineContext::Of(ctx).client().last_command = ctx.command_table().ResolveOwnName(ctx.args());
+  EngineContext::Of(ctx).client().activity.last_command =
+      ctx.command_table().ResolveOwnName(ctx.args());
   std::map<uint64_t, std::string> lines;
   engine::ForEachClient(EngineContext::Of(ctx).engine(), [&](const Client& client) {
     if (type.has_value() && engine::TypeOf(client) != *type) return;
@@ -182,13 +183,14 @@ void Unblock(Context& ctx) {
   bool found = false;
   engine::ForEachClient(EngineContext::Of(ctx).engine(), [&](Client& client) {
     if (client.id != static_cast<uint64_t>(id) || !client.has(engine::kClientBlocked)) return;
-    if (client.waiter != nullptr) {
+    if (client.wait.waiter != nullptr) {
       EngineContext& ec = EngineContext::Of(ctx);
       found = ec.engine().waiting().Unblock(ec.lane(), client, error);
       return;
     }
-    // Who waits for a save or the end of the server has nothing to be answered with in between.
-    if (client.on_timeout == nullptr) return;
+    // A client that waits for a save or for the end of the server has no answer to give before
+    // that.
+    if (client.wait.on_timeout == nullptr) return;
     found = true;
     EndWaiting(EngineContext::Of(ctx).engine(), client, error);
   });

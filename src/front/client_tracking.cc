@@ -1,5 +1,5 @@
-// CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO: client-side caching, as a client asks for it.
-// What is done about it stands in engine/tracking.
+// CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO: the commands of client-side caching.
+// engine/tracking does the work.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// INFO's section about those who are connected.
+// INFO's section about clients.
 #include <algorithm>
 
 #include "engine/clients.h"
@@ -27,10 +27,10 @@ void ClientsSection(InfoWriter& out) {
     engine::ForEachClient(out.engine, [&](const engine::Client& client) {
       if (client.blocked() || client.has(engine::kClientPaused)) {
         ++blocked;
-        if (client.block_deadline_ms != 0) ++with_deadline;
+        if (client.wait.deadline_ms != 0) ++with_deadline;
       }
       if (client.has(engine::kClientReplica)) ++replicas;
-      longest_input = std::max<uint64_t>(longest_input, client.query_bytes);
+      longest_input = std::max<uint64_t>(longest_input, client.memory.query_bytes);
       longest_output = std::max<uint64_t>(longest_output, client.out.pending());
     });
   }

@@ -16,7 +16,7 @@ namespace sava::front {
 struct Connection : net::Source {
   // Its loop serves it from now on.
   virtual void Opened() {}
-  // It had to wait and may go on: its kept input is to be looked at again.
+  // It had to wait and may go on: its kept input must be parsed again.
   virtual void Resume() = 0;
   // More of its output may leave: sends it, and goes on with what had to wait for that. Between two
   // batches.
@@ -37,8 +37,8 @@ struct Connection : net::Source {
   bool wants_read = true;
   bool wants_write = false;
   uint32_t asked = 0;    // the events that epoll watches for
-  bool goes_on = false;  // stands in its loop's list of those that go on
-  bool shaking = false;  // stands in its loop's line of handshakes
+  bool goes_on = false;  // it is in its loop's list of connections that go on
+  bool shaking = false;  // it is in its loop's line of handshakes
   bool closed = false;
   bool in_work = false;  // its loop is in the middle of work for it (EventLoop::ServeBusy)
 };

@@ -3,6 +3,7 @@
 
 #include "access/authenticate.h"
 #include "base/version.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "engine/access_check.h"
 #include "engine/engine_context.h"
@@ -18,8 +19,8 @@ using engine::EngineContext;
 
 struct HelloOptions {
   int64_t version = 0;  // 0: stay with the version in use
-  size_t user_arg = 0;  // where AUTH's user stands, the password behind it; 0: no AUTH
-  size_t name_arg = 0;  // where SETNAME's name stands; 0: no SETNAME
+  size_t user_arg = 0;  // where AUTH's user is, the password follows; 0: no AUTH
+  size_t name_arg = 0;  // where SETNAME's name is; 0: no SETNAME
 };
 
 // Replies the error and returns false when the arguments are not right.
@@ -42,7 +43,7 @@ bool ParseHello(Context& ctx, HelloOptions* options) {
     } else if (ctx.ArgIs(i, "SETNAME") && more >= 1) {
       options->name_arg = ++i;
       if (!IsPlainName(ctx.arg(i))) {
-        ctx.Error("ERR Client names cannot contain spaces, newlines or special characters.");
+        ctx.Error(commands::errors::kClientName);
         return false;
       }
     } else {

@@ -21,13 +21,14 @@ using engine::Client;
 
 namespace {
 
-// How long the two sides may take to agree on how to speak.
+// How long a handshake may take.
 constexpr int64_t kHandshakeMs = 10000;
 
 void NoteFailedHandshake(const Connection& connection, const net::Transfer& read) {
   if (read.outcome == net::Transfer::Outcome::kAgain) return;
   spdlog::warn("Error accepting a client connection: {} (addr={} laddr={})",
-               connection.transport->failure(), connection.client.addr, connection.client.laddr);
+               connection.transport->failure(), connection.client.peer.addr,
+               connection.client.peer.laddr);
 }
 
 }  // namespace
@@ -99,12 +100,12 @@ void EventLoop::Open(Arrival arrival) {
   connection->transport = std::move(arrival.transport);
   Client& client = connection->client;
   client.id = accepted.id;
-  client.fd = accepted.fd;
-  client.addr = std::move(accepted.peer);
-  client.laddr = std::move(accepted.self);
+  client.peer.fd = accepted.fd;
+  client.peer.addr = std::move(accepted.peer);
+  client.peer.laddr = std::move(accepted.self);
   client.set(engine::kClientUnixSocket, accepted.unix_socket);
   client.set(engine::kClientLocal, accepted.local);
-  client.created_ms = client.last_active_ms = engine_.clock().WallMillis();
+  client.activity.created_ms = client.activity.last_active_ms = engine_.clock().WallMillis();
   // Over HTTP each request brings the password.
   engine::BecomeDefaultUser(engine_, client);
   if (accepted.http) client.authenticated = true;
@@ -116,11 +117,11 @@ void EventLoop::Open(Arrival arrival) {
   opened.Opened();
 }
 
-// To forget what it watches, or waits for, takes locks.
+// Forgetting its watches and waiters takes locks.
 bool EventLoop::CannotClose(const Connection& connection) const {
   const Client& client = connection.client;
-  return serving_busy_ && (connection.in_work || !client.watched.empty() ||
-                           client.waiter != nullptr || client.tracking != nullptr);
+  return serving_busy_ && (connection.in_work || !client.transaction.watched.empty() ||
+                           client.wait.waiter != nullptr || client.tracking != nullptr);
 }
 
 void EventLoop::Close(Connection& connection) {
@@ -128,24 +129,24 @@ void EventLoop::Close(Connection& connection) {
   if (CannotClose(connection)) [[unlikely]] {
     to_close_.push_back(&connection);
     connection.asked = 0;
-    loop_.Change(connection.client.fd, 0, &connection);
+    loop_.Change(connection.client.peer.fd, 0, &connection);
     connection.client.set(engine::kClientCloseNow);
-    // Nothing is to be taken for it meanwhile; the lines of its keys are left later.
-    if (connection.client.waiter != nullptr) connection.client.waiter->Claim();
+    // Nothing may be taken for it meanwhile; it leaves the lines of its keys later.
+    if (connection.client.wait.waiter != nullptr) connection.client.wait.waiter->Claim();
     return;
   }
   connection.closed = true;
   CountBuffers(connection);
   connection.Closing();
-  if (connection.client.feed != nullptr) connection.client.feed->Closing();
+  if (connection.client.sending.feed != nullptr) connection.client.sending.feed->Closing();
   held_.Remove(connection.hold);
   if (connection.goes_on) std::erase(going_on_, &connection);
   if (connection.shaking) std::erase(shaking_, &connection);
   Client& client = connection.client;
   engine_.RemoveClient(lane_, client);
-  loop_.Remove(client.fd);
+  loop_.Remove(client.peer.fd);
   connection.transport->Close();
-  client.fd = -1;
+  client.peer.fd = -1;
   connections_.fetch_sub(1, std::memory_order_relaxed);
   const auto it = owned_.find(&client);
   graveyard_.push_back(std::move(it->second));
@@ -159,13 +160,13 @@ net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t ro
   const bool opening = connection.transport->Opening();
   if (opening && WaitsForTurn(connection)) return {};
   const net::Transfer read = connection.transport->Read(target, room);
-  lane_.stats.reads.Add();
+  lane_.stats.net.reads.Add();
   if (opening && connection.transport->Opening() && !read.done())
     NoteFailedHandshake(connection, read);
   if (read.done()) {
-    lane_.stats.net_input.Add(read.bytes);
-    client.net_input += read.bytes;
-    client.last_active_ms = lane_.now_ms;
+    lane_.stats.net.input.Add(read.bytes);
+    client.activity.net_input += read.bytes;
+    client.activity.last_active_ms = lane_.now_ms;
     if (connection.transport->Pending()) [[unlikely]]
       GoOnLater(connection);
   } else if (read.outcome == net::Transfer::Outcome::kAgain) {
@@ -174,16 +175,16 @@ net::Transfer EventLoop::Receive(Connection& connection, char* target, size_t ro
   return read;
 }
 
-// A step of a handshake may take as long as a thousand commands. So those who shake hands stand in
-// a line, from which each round takes one, and more only while it has time left; until then epoll
-// is not asked about them.
+// A step of a handshake may take as long as a thousand commands. So connections that shake hands
+// wait in a line, from which each round takes one, and more only while it has time left; until then
+// epoll is not asked about them.
 bool EventLoop::WaitsForTurn(Connection& connection) {
   if (has_turn_ == &connection) return false;
   if (!connection.shaking) {
     connection.shaking = true;
     shaking_.push_back(&connection);
     connection.asked = 0;
-    loop_.Change(connection.client.fd, 0, &connection);
+    loop_.Change(connection.client.peer.fd, 0, &connection);
   }
   return true;
 }
@@ -206,7 +207,7 @@ void EventLoop::GoOnLater(Connection& connection) {
   going_on_.push_back(&connection);
 }
 
-// Each gets one turn, as far as the round's time goes, but at least the first. The others come
+// Each gets one turn while the round has time, the first one always. The others come
 // first in the next round.
 void EventLoop::GoOn() {
   const std::vector<Connection*> now = std::exchange(going_on_, {});
@@ -244,7 +245,7 @@ void EventLoop::DeliverMail() {
   }
 }
 
-// Clients that may go on: their kept input is looked at again.
+// Clients that may go on: their kept input is parsed again.
 void EventLoop::Resume() {
   engine_.ResumeWaiting(lane_);
   bool any = false;
@@ -268,13 +269,14 @@ void EventLoop::CheckIdle() {
   std::vector<Connection*> over;
   for (auto& [client, connection] : owned_) {
     const int64_t limit = connection->MaxIdle();
-    if (client->feed != nullptr) {
+    if (client->sending.feed != nullptr) {
       if (!client->has(engine::kClientFlushQueued)) TickFeed(*connection, &idle);
     } else if (connection->transport->Opening()) {
-      if (lane_.now_ms - client->created_ms > kHandshakeMs) idle.push_back(connection.get());
-    } else if (limit > 0 && lane_.now_ms - client->last_active_ms > limit * 1000) {
+      if (lane_.now_ms - client->activity.created_ms > kHandshakeMs)
+        idle.push_back(connection.get());
+    } else if (limit > 0 && lane_.now_ms - client->activity.last_active_ms > limit * 1000) {
       idle.push_back(connection.get());
-    } else if (client->soft_limit_since_ms != 0 && OverOutputLimit(*connection)) {
+    } else if (client->memory.soft_limit_since_ms != 0 && OverOutputLimit(*connection)) {
       over.push_back(connection.get());
     }
   }
@@ -287,7 +289,7 @@ void EventLoop::NoteBuffers() {
   const int64_t second = lane_.now_ms / 1000;
   for (const auto& [client, connection] : owned_) {
     ChargeMemory(*connection);
-    lane_.memory.recent_input.Note(second, client->query_bytes);
+    lane_.memory.recent_input.Note(second, client->memory.query_bytes);
     lane_.memory.recent_output.Note(second, client->out.pending());
   }
 }
@@ -302,7 +304,7 @@ void EventLoop::EndDrain() {
   loop_.Wake();
 }
 
-// What clients have sent before they could know is read in one more round before idle connections
+// One more round reads the requests of clients that could not know yet; then idle connections
 // are closed.
 void EventLoop::CheckDrain() {
   if (!draining_) {
@@ -336,7 +338,7 @@ void EventLoop::BeforeRound() {
   if (held_.empty()) return;
   held_.EndWait();
   LetGo();
-  lane_.round = base::Budget();  // clients get as much of the round as ever
+  lane_.round = base::Budget();  // clients get the whole time of a round
 }
 
 // A millisecond of work is a round: mail, timers and new connections get their turn.
@@ -358,7 +360,7 @@ void EventLoop::TakeArrivals() {
   }
 }
 
-// Connections that this loop opens: those that stand, and those that failed.
+// Connections that this loop opens: those that are open now, and those that failed.
 void EventLoop::CheckOutgoing() {
   const int64_t now = engine_.clock().MonotonicMicros() / 1000;
   const auto first =
@@ -397,11 +399,11 @@ void EventLoop::ServeBusy(int wait_ms) {
   {
     const RespService::Aside aside(&resp_);
     TakeArrivals();
-    const uint64_t reads = lane_.stats.reads.get();
+    const uint64_t reads = lane_.stats.net.reads.get();
     loop_.TellReady();
     resp_.FinishRound();
-    // Those that are ready belong to the round under way: they are not looked at again at once.
-    if (wait_ms > 0 && lane_.stats.reads.get() == reads) usleep(1000);
+    // The ready ones belong to the round under way: polling again at once would be of no use.
+    if (wait_ms > 0 && lane_.stats.net.reads.get() == reads) usleep(1000);
   }
   lane_.batch.effects.Return(std::move(under_way));
   lane_.round = round;
@@ -423,7 +425,7 @@ void EventLoop::AfterRound() {
   if (now >= next_upkeep_ms_) {
     const bool more = !paused && engine_.Upkeep(lane_);
     DeliverMail();
-    // The limiter's buckets are to be written every 100 ms, however low hz is.
+    // The limiter's buckets must be written every 100 ms, however low hz is.
     const int64_t pause = 1000 / limits_.hz.load(std::memory_order_relaxed);
     next_upkeep_ms_ = now + (more ? 5 : std::min<int64_t>(pause, 100));
   }
@@ -447,7 +449,7 @@ void EventLoop::AfterRound() {
     KeepClientsWithinMemory();
   writes_log_ = false;
   if (!held_.empty()) SettleHeld();
-  // Without a log nothing waits for the journal but replicas: who has something for them merges it.
+  // Without a log only replicas wait for the journal: a loop that has records for them merges.
   if (!writes_log_ && host_.barrier() == nullptr && engine_.journal().enabled()) {
     writes_log_ = engine_.journal().HasUnmerged(lane_.index);
   }
@@ -456,16 +458,16 @@ void EventLoop::AfterRound() {
   engine_.EndRound(lane_);
 }
 
-// By the clock, so that a thread that lost its core counts as a stall, as its clients feel it.
+// By the clock: a thread that has lost its core is a stall for its clients, too.
 void EventLoop::MeasureRound() {
   engine::LaneStats& stats = lane_.stats;
   const auto nanos =
       static_cast<uint64_t>(static_cast<double>(base::Ticks() - round_start_) * nanos_per_tick_);
-  stats.loop_busy_nanos.Add(nanos);
-  stats.loop_rounds.Add();
-  stats.loop.Record(nanos);
-  stats.loop_max_nanos.Max(nanos);
-  if (nanos > 5000000) stats.loop_over_5ms.Add();
+  stats.rounds.busy_nanos.Add(nanos);
+  stats.rounds.count.Add();
+  stats.rounds.nanos.Record(nanos);
+  stats.rounds.max_nanos.Max(nanos);
+  if (nanos > 5000000) stats.rounds.over_5ms.Add();
 }
 
 }  // namespace sava::front

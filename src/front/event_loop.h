@@ -82,11 +82,11 @@ class EventLoop final : public net::Rounds {
   const LoopLimits& limits() const { return limits_; }
   engine::Engine& engine() { return engine_; }
   engine::Lane& lane() { return lane_; }
-  // Reads what there is, up to `room` bytes.
+  // Reads the bytes that have come, up to `room` of them.
   net::Transfer Receive(Connection& connection, char* target, size_t room);
   // Its GoOn is called in the next round, which does not wait, unless it no longer wants to read.
   void GoOnLater(Connection& connection);
-  // Sends what the socket takes; closes the connection when it is to end or has failed.
+  // Sends as much as the socket takes; closes the connection when it must end or has failed.
   void Flush(Connection& connection);
   void Close(Connection& connection);
   // Notes what its buffers take. To be called when they grow: what the allocator is asked for now
@@ -148,7 +148,7 @@ class EventLoop final : public net::Rounds {
   std::atomic<size_t> connections_{0};
   std::vector<std::unique_ptr<Connection>> graveyard_;
   std::vector<Connection*> going_on_;
-  std::vector<Connection*> to_close_;  // when nobody is busy any more
+  std::vector<Connection*> to_close_;  // when no thread is busy
   bool serving_busy_ = false;
   std::deque<Connection*> shaking_;       // in line for a step of their handshakes
   const Connection* has_turn_ = nullptr;  // the one whose turn it is

@@ -16,7 +16,7 @@ using engine::Client;
 
 namespace {
 
-// Answers that a client without the password has not taken yet.
+// Bytes of answers that a client without the password has not taken yet, at most.
 constexpr size_t kStrangerPending = 1024;
 
 // How long an answer waits for a log that cannot be written.
@@ -24,7 +24,7 @@ constexpr int64_t kOwedMs = 3000;
 
 constexpr size_t kKeepOutput = 16 * 1024;
 
-// Cuts the vectors off after so many bytes; how many are left.
+// Cuts the vectors off after that many bytes; returns how many vectors are left.
 size_t Limit(iovec* vectors, size_t count, size_t bytes) {
   for (size_t i = 0; i < count; ++i) {
     if (vectors[i].iov_len >= bytes) {
@@ -44,45 +44,46 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
   Client& client = connection.client;
   const size_t pending = client.out.pending();
   if (pending == 0) {
-    client.soft_limit_since_ms = 0;
+    client.memory.soft_limit_since_ms = 0;
     return false;
   }
   if (!client.authenticated && pending > kStrangerPending) return true;
   const config::OutputBufferLimit& limit = engine_.admission().OutputLimitOf(client);
   if (limit.hard > 0 && pending > limit.hard) return true;
   if (limit.soft == 0 || pending <= limit.soft) {
-    client.soft_limit_since_ms = 0;
+    client.memory.soft_limit_since_ms = 0;
     return false;
   }
-  if (client.soft_limit_since_ms == 0) client.soft_limit_since_ms = lane_.now_ms;
-  return lane_.now_ms - client.soft_limit_since_ms > limit.soft_seconds * 1000;
+  if (client.memory.soft_limit_since_ms == 0) client.memory.soft_limit_since_ms = lane_.now_ms;
+  return lane_.now_ms - client.memory.soft_limit_since_ms > limit.soft_seconds * 1000;
 }
 
 void EventLoop::CloseOver(Connection& connection) {
   const Client& client = connection.client;
-  lane_.stats.output_limit_disconnections.Add();
+  lane_.stats.clients.over_output_limit.Add();
   spdlog::warn(
       "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
-      client.id, client.addr, client.out.pending());
+      client.id, client.peer.addr, client.out.pending());
   Close(connection);
 }
 
-// How many of the pending bytes may leave now. What was produced since the last call tells of what
-// the client has changed, so it waits for that. With `always` it also waits for what others have
-// changed and the client has read, so that nobody sees what a power failure takes back.
+// How many of the pending bytes may leave now. The bytes produced since the last call tell of the
+// client's own changes, so they wait for these. With `always` they also wait for changes of others
+// that the client has read, so that no client sees what a power failure takes back.
 size_t EventLoop::Writable(Connection& connection) {
   const Client& client = connection.client;
   const size_t pending = client.out.pending();
   const journal::Barrier* const barrier = host_.barrier();
   if (barrier == nullptr) [[likely]]
     return connection.hold.Produced(pending, 0, UINT64_MAX);
-  const uint64_t ticket = barrier->always() ? std::max(client.wrote, client.saw) : client.wrote;
+  const uint64_t ticket =
+      barrier->always() ? std::max(client.sending.wrote, client.sending.saw) : client.sending.wrote;
   return connection.hold.Produced(pending, ticket, barrier->kept());
 }
 
 // ---- output that waits for the barrier ----
 
-// Lets go what is kept.
+// Sends the output whose changes are kept.
 void EventLoop::LetGo() {
   const journal::Barrier* const barrier = host_.barrier();
   for (OutputHold* hold : held_.TakeKept(barrier == nullptr ? UINT64_MAX : barrier->kept())) {
@@ -100,7 +101,8 @@ bool EventLoop::MayWriteLog() const {
   return !barrier->always() || loops_.AllBelongTo(*this);
 }
 
-// At the end of a round: who writes what the answers of this loop wait for.
+// At the end of a round: decides which thread writes the records that the answers of this loop wait
+// for.
 void EventLoop::SettleHeld() {
   writes_log_ = MayWriteLog();
   if (writes_log_) return;
@@ -111,17 +113,17 @@ void EventLoop::SettleHeld() {
   if (held_.newest() > asked_ || !left_to_others_) engine_.journal().Nudge();
 }
 
-// Writes what the answers of this loop wait for: two threads that wake each other would take
-// longer. The next round follows at once and lets go what is kept by then. REQUIRES: outside the
-// gate, since a write may have to wait for the disk.
+// Merges and writes the records that the answers of this loop wait for: two threads that wake each
+// other would take longer. The next round follows at once and sends the answers that are kept by
+// then. REQUIRES: outside the gate, since a write may have to wait for the disk.
 void EventLoop::WriteLog() {
   if (!writes_log_) return;
   asked_ = held_.newest();
   left_to_others_ = !engine_.journal().MergeHere();
 }
 
-// The log cannot be written and may never be. A client that has waited too long is not told what
-// became of its write, as when a connection breaks. With `always` it goes on waiting.
+// The log cannot be written and may never be. A client that has waited too long is closed without
+// an answer, as when a connection breaks. With `always` it goes on waiting.
 void EventLoop::CloseOwed() {
   const journal::Barrier* const barrier = host_.barrier();
   if (barrier == nullptr || barrier->always() || barrier->good()) return;
@@ -131,7 +133,7 @@ void EventLoop::CloseOwed() {
   }
   for (Connection* connection : owed) {
     spdlog::warn("Client id={} addr={} closed: its write cannot be written to the AOF.",
-                 connection->client.id, connection->client.addr);
+                 connection->client.id, connection->client.peer.addr);
     Close(*connection);
   }
 }
@@ -151,27 +153,29 @@ void EventLoop::Send(Connection& connection) {
     Close(connection);
     return;
   }
-  if (client.feed != nullptr && !client.out.empty()) [[unlikely]] {
-    spdlog::warn("Replica generated a reply to command '{}', disconnecting it: addr={}",
-                 client.last_command == nullptr ? "" : client.last_command->full_name, client.addr);
+  if (client.sending.feed != nullptr && !client.out.empty()) [[unlikely]] {
+    spdlog::warn(
+        "Replica generated a reply to command '{}', disconnecting it: addr={}",
+        client.activity.last_command == nullptr ? "" : client.activity.last_command->full_name,
+        client.peer.addr);
     return Close(connection);
   }
   for (size_t writable = Writable(connection); writable > 0;) {
     iovec vectors[64];
     const size_t count = Limit(vectors, client.out.Gather(vectors, 64), writable);
     const net::Transfer sent = connection.transport->Writev(vectors, count);
-    lane_.stats.writes.Add();
+    lane_.stats.net.writes.Add();
     if (sent.outcome == net::Transfer::Outcome::kAgain) break;
     if (!sent.done()) return Close(connection);
-    lane_.stats.net_output.Add(sent.bytes);
-    client.net_output += sent.bytes;
-    client.last_active_ms = lane_.now_ms;
+    lane_.stats.net.output.Add(sent.bytes);
+    client.activity.net_output += sent.bytes;
+    client.activity.last_active_ms = lane_.now_ms;
     client.out.Consume(sent.bytes);
     connection.hold.Sent(sent.bytes);
     writable -= sent.bytes;
   }
   connection.wants_write = connection.hold.writable() > 0;
-  if (client.feed != nullptr) [[unlikely]] {
+  if (client.sending.feed != nullptr) [[unlikely]] {
     if (!SendFeed(connection)) return Close(connection);
   }
   Ask(connection);
@@ -186,7 +190,7 @@ void EventLoop::Send(Connection& connection) {
     }
   }
   if (OverOutputLimit(connection)) return CloseOver(connection);
-  // Whatever it still sends is of no use.
+  // Its further input is of no use.
   if (client.has(engine::kClientCloseAfterReply)) SetReading(connection, false);
 }
 
@@ -197,14 +201,14 @@ void EventLoop::SetReading(Connection& connection, bool on) {
   if (on && connection.transport->Pending()) GoOnLater(connection);
 }
 
-// Has epoll watch for what the connection waits for.
+// Tells epoll which events the connection waits for.
 void EventLoop::Ask(Connection& connection) {
   const uint32_t wanted =
       (connection.wants_read ? EPOLLIN : 0U) | (connection.wants_write ? EPOLLOUT : 0U);
   const uint32_t events = connection.transport->Interest(wanted);
   if (events == connection.asked) return;
   connection.asked = events;
-  loop_.Change(connection.client.fd, events, &connection);
+  loop_.Change(connection.client.peer.fd, events, &connection);
 }
 
 }  // namespace sava::front

@@ -17,8 +17,8 @@ class FrontHost {
   virtual void PrepareThread() = 0;
   // Called by the first loop about ten times a second, inside the gate.
   virtual void Tick() = 0;
-  // What has to keep the changes that a reply tells of before the reply may leave; nullptr:
-  // nothing. REQUIRES: inside the gate, as long as it is used.
+  // The barrier that must keep a change before a reply that tells of it may leave; nullptr:
+  // there is none. REQUIRES: inside the gate, as long as it is used.
   virtual const journal::Barrier* barrier() const = 0;
 
   // The process is about to end: errors of listeners are of no interest.
@@ -27,7 +27,7 @@ class FrontHost {
   virtual size_t client_count() const = 0;
   // The last save is being made: writes stay paused whatever clients ask for.
   virtual bool ending() const = 0;
-  // Nobody wants to wait any longer for requests that have begun.
+  // Requests that have begun are no longer waited for.
   virtual bool hurried() const = 0;
 
   // When the process began, in Unix milliseconds.

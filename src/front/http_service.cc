@@ -18,9 +18,9 @@ namespace {
 
 constexpr size_t kReadSize = 16 << 10;
 constexpr size_t kMaxRead = 1 << 20;
-// Answers not taken yet beyond which no further request is looked at.
+// With more bytes of answers not taken yet, no further request is parsed.
 constexpr size_t kBacklog = 256 << 10;
-// How long what nobody wants is read and thrown away before the connection is closed.
+// How long input is read and thrown away before the connection is closed.
 constexpr int64_t kLingerMs = 2000;
 // A large body has a second more for each of these.
 constexpr size_t kBytesPerSecond = 64 << 10;
@@ -62,7 +62,7 @@ HttpService::HttpService(EventLoop* loop)
 
 std::unique_ptr<Connection> HttpService::NewConnection() {
   auto connection = std::make_unique<HttpConnection>(this);
-  connection->client.lib_name = "http";
+  connection->client.peer.lib_name = "http";
   connections_.insert(connection.get());
   return connection;
 }
@@ -116,7 +116,7 @@ void HttpService::Read(HttpConnection& connection) {
   RunInput(connection);
 }
 
-// The client has said all it wants to say; what it asked for is still answered.
+// The client has closed its side; its requests are still answered.
 void HttpService::EndOfInput(HttpConnection& connection) {
   if (connection.client.out.empty()) return loop_.Close(connection);
   connection.ending = true;
@@ -231,7 +231,7 @@ bool HttpService::Admit(HttpConnection& connection) {
   return false;
 }
 
-// The request is its user's.
+// The request runs as its user.
 void HttpService::UseUser(engine::Client& client, std::string user) {
   if (engine_.users().Find(user) == nullptr) user = "default";
   if (client.user == user) return;
@@ -239,13 +239,13 @@ void HttpService::UseUser(engine::Client& client, std::string user) {
   engine::UseRulesOfUser(engine_, client);
 }
 
-// A wrong password stands in ACL LOG, as one of AUTH does.
+// A wrong password is noted in ACL LOG, as one of AUTH is.
 void HttpService::NoteRefused(const HttpConnection& connection) {
   loop_.host().NoteRefused(connection.client,
                            http::UserOf(connection.parser.request().authorization), lane_.now_ms);
 }
 
-// What has not been answered stays with the connection.
+// Requests without an answer stay with the connection.
 void HttpService::Keep(HttpConnection& connection, const char* bytes, size_t size, size_t used) {
   base::Buffer& input = connection.input;
   if (input.empty()) {
@@ -255,8 +255,8 @@ void HttpService::Keep(HttpConnection& connection, const char* bytes, size_t siz
     input.Consume(used);
   }
   if (!input.empty() && connection.since_ms == 0) connection.since_ms = lane_.now_ms;
-  connection.client.query_bytes = input.size();
-  connection.client.query_capacity = input.capacity();
+  connection.client.memory.query_bytes = input.size();
+  connection.client.memory.query_capacity = input.capacity();
 }
 
 // ---- answering ----
@@ -274,7 +274,7 @@ void HttpService::Respond(HttpConnection& connection, bool close) {
   connection.admitted = connection.told_continue = false;
 }
 
-// What follows cannot be told from the request that went wrong: the connection ends.
+// The bytes behind a broken request cannot be told from it: the connection ends.
 void HttpService::Refuse(HttpConnection& connection, int status, std::string_view detail) {
   http::Problem(&response_, status, detail);
   connection.linger = true;
@@ -304,7 +304,7 @@ bool HttpService::TookTooLong(const HttpConnection& connection, int64_t now_ms) 
   if (connection.discarding) return now_ms > connection.deadline_ms;
   if (connection.busy()) return false;
   const config::Settings& settings = engine_.settings();
-  const int64_t quiet = now_ms - connection.client.last_active_ms;
+  const int64_t quiet = now_ms - connection.client.activity.last_active_ms;
   const int64_t patience = settings.http_timeout * 1000;
   if (!connection.client.out.empty()) return patience > 0 && quiet > patience;
   if (connection.input.empty()) {

@@ -3,8 +3,8 @@
 //
 // A request is kept whole until it is answered: one that has to wait (a lock, CLIENT PAUSE), or
 // takes several steps, stays in its connection's input and goes on from there; meanwhile nothing
-// more is read from that connection. Who does not take answers is not asked for more requests. On
-// the loop's thread.
+// more is read from that connection. No requests are read from a client that does not take answers.
+// On the loop's thread.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,10 @@ struct HttpConnection final : Connection {
   bool admitted = false;    // the request's head was judged
   bool told_continue = false;
   bool continuing = false;  // it has another step to do
-  bool backlogged = false;  // there are requests, but the answers so far are to be taken first
+  bool backlogged = false;  // there are requests, but the client must take its answers first
   bool ending = false;      // closes when everything is sent
-  bool linger = false;      // …but the client may still be sending what nobody wants
-  bool discarding = false;  // everything is sent, what comes is thrown away
+  bool linger = false;      // …but the client may still be sending
+  bool discarding = false;  // everything is sent, input is thrown away
 };
 
 class HttpService {
@@ -54,12 +54,12 @@ class HttpService {
   explicit HttpService(EventLoop* loop);
 
   std::unique_ptr<Connection> NewConnection();
-  // Answers or closes what has taken too long.
+  // Answers or closes connections that have taken too long.
   void CheckTimes(int64_t now_ms);
   // From now on every answer is its connection's last.
   void BeginDrain() { draining_ = true; }
   void EndDrain() { draining_ = false; }
-  // Closes what is idle; how many connections have something in flight.
+  // Closes idle connections; returns how many have a request under way.
   size_t Drain();
 
  private:
@@ -68,13 +68,13 @@ class HttpService {
   void Read(HttpConnection& connection);
   void Discard(HttpConnection& connection);
   void EndOfInput(HttpConnection& connection);
-  // Works on what has come and answers. Bytes: those just read, or the connection's input.
+  // Works on the input and answers. Bytes: those just read, or the connection's input.
   void Run(HttpConnection& connection, char* bytes, size_t size);
   void RunAll(HttpConnection& connection, char* bytes, size_t size);
   void RunInput(HttpConnection& connection);
   // How many bytes of the requests it answered; *size shrinks by what the parser has taken out.
   size_t Work(HttpConnection& connection, char* bytes, size_t* size);
-  // False when nothing more is to be done for now.
+  // False when there is nothing more to do for now.
   bool WorkOne(HttpConnection& connection, protocol::HttpParser::Outcome outcome);
   bool Admit(HttpConnection& connection);
   void UseUser(engine::Client& client, std::string user);

@@ -24,7 +24,7 @@ struct LoopLimits {
   std::atomic<bool> refuse_strangers{true};  // protected mode without a password
   std::atomic<bool> one_loop{false};         // new connections go to the first loop
 
-  // open: clients need not say who they are.
+  // open: clients need no password.
   void Load(const config::Settings& settings, bool open);
 };
 

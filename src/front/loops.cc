@@ -29,7 +29,7 @@ constexpr std::string_view kDenied =
     "from this machine, or in the configuration file), or, if the port cannot be reached from "
     "outside, disable protected mode with CONFIG SET protected-mode no.";
 
-// Closes it. Who is to speak TLS hears nothing: a handshake would have to come first.
+// Closes it. A TLS client gets no error text: a handshake would have to come first.
 void Refuse(const net::Accepted& accepted, bool tls, std::string_view code, int status,
             std::string_view why) {
   if (tls) {
@@ -228,16 +228,16 @@ void Loops::Accept(const Listener& listener) {
       return;
     }
     if (client_count() >= limits_.maxclients.load(std::memory_order_relaxed)) {
-      engine_.lanes()[0]->stats.rejected_connections.Add();
+      engine_.lanes()[0]->stats.clients.rejected.Add();
       Refuse(accepted, listener.tls(), "ERR", 503, kFull);
       continue;
     }
     if (!accepted.local && limits_.refuse_strangers.load(std::memory_order_relaxed)) {
-      engine_.lanes()[0]->stats.rejected_connections.Add();
+      engine_.lanes()[0]->stats.clients.rejected.Add();
       Refuse(accepted, listener.tls(), "DENIED", 403, kDenied);
       continue;
     }
-    engine_.lanes()[0]->stats.connections.Add();
+    engine_.lanes()[0]->stats.clients.connections.Add();
     if (!accepted.unix_socket) {
       net::SetNoDelay(accepted.fd);
       const auto keepalive = static_cast<int>(limits_.keepalive.load(std::memory_order_relaxed));

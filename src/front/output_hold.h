@@ -1,5 +1,5 @@
-// OutputHold: which bytes of a connection may leave. A reply waits until what it tells of is kept
-// (journal/barrier.h), and replies leave in the order in which they were produced.
+// OutputHold: which bytes of a connection may leave. A reply waits until the changes it tells of
+// are kept (journal/barrier.h), and replies leave in the order in which they were produced.
 //
 // HoldList: the connections of one loop with bytes that wait, and how the loop learns that more is
 // kept. A loop looks at what is kept whenever it is awake; before it waits it says so, looks once
@@ -24,7 +24,7 @@ class OutputHold {
   OutputHold(const OutputHold&) = delete;
   OutputHold& operator=(const OutputHold&) = delete;
 
-  // `pending` bytes are to be sent. Those produced since the last call may leave when everything
+  // `pending` bytes wait to be sent. Those produced since the last call may leave when everything
   // below `ticket` is kept; everything below `kept` is. Returns how many may leave now.
   size_t Produced(size_t pending, uint64_t ticket, uint64_t kept) {
     const uint64_t produced = sent_ + pending;
@@ -44,12 +44,12 @@ class OutputHold {
   size_t writable() const { return static_cast<size_t>(released_ - sent_); }
   // Some may not.
   bool waits() const { return !holds_.empty(); }
-  // What has to be kept before more may leave. REQUIRES: waits().
+  // The ticket that must be kept before more may leave. REQUIRES: waits().
   uint64_t next_ticket() const { return holds_.front().ticket; }
-  // What has to be kept before all may leave. REQUIRES: waits().
+  // The ticket that must be kept before all may leave. REQUIRES: waits().
   uint64_t last_ticket() const { return holds_.back().ticket; }
   Connection& owner() const { return *owner_; }
-  // Since when it stands in the loop's list.
+  // Since when it has been in the loop's list.
   int64_t since_ms() const { return since_ms_; }
 
  private:
@@ -83,13 +83,13 @@ class HoldList {
   // The highest ticket that one of them has waited for.
   uint64_t newest() const { return newest_; }
 
-  // From now on Tell says that the loop is to be woken. REQUIRES: the caller looks at what is kept
+  // From now on Tell says that the loop must be woken. REQUIRES: the caller checks what is kept
   // afterwards, before it waits.
   void BeginWait();
   void EndWait();
 
   // ---- any thread ----
-  // More is kept. Whether the loop waits for that and is to be woken: true once for each BeginWait.
+  // More is kept. Returns whether the loop waits and must be woken: true once for each BeginWait.
   bool Tell() { return waits_.exchange(false, std::memory_order_acq_rel); }
   bool holding() const { return count_.load(std::memory_order_relaxed) > 0; }
 
@@ -99,7 +99,7 @@ class HoldList {
   uint64_t newest_ = 0;
   bool waiting_ = false;  // between BeginWait and EndWait
   std::atomic<size_t> count_{0};
-  std::atomic<bool> waits_{false};  // and nobody has told
+  std::atomic<bool> waits_{false};  // and Tell has not been called
 };
 
 }  // namespace sava::front

@@ -16,7 +16,7 @@ using engine::Client;
 
 namespace {
 
-// Its commands wait, not for an answer of theirs.
+// Its next commands wait; no command of it is under way.
 constexpr uint32_t kHeldBack = engine::kClientParked | engine::kClientPaused;
 
 constexpr size_t kArena = 1 << 20;
@@ -26,8 +26,9 @@ constexpr size_t kMaxReadSize = 64 * 1024;  // while there is always more: a mil
 constexpr size_t kMaxBatch = 64;
 constexpr size_t kKeptArgs = 16 * 1024;
 constexpr size_t kMostHeld = 64 * 1024;
-constexpr uint64_t kStrangerQuery = 1 << 20;  // most bytes of who has not given a password
-constexpr int64_t kStrangerIdle = 60;         // seconds without a word from one
+// For clients that have not given the password: bytes of a query, and seconds without a word.
+constexpr uint64_t kStrangerQuery = 1 << 20;
+constexpr int64_t kStrangerIdle = 60;
 
 // Words a browser sends first. Answering them would let any web page write to this server.
 bool SpeaksHttp(std::string_view name) {
@@ -62,7 +63,7 @@ void RespConnection::GoOn() {
 
 int64_t RespConnection::MaxIdle() const {
   if (client.waiting() || client.has(engine::kClientMonitor) || client.subscribed()) return 0;
-  if (client.feed != nullptr) return 0;
+  if (client.sending.feed != nullptr) return 0;
   const int64_t limit = service->loop_.limits().timeout.load(std::memory_order_relaxed);
   if (client.authenticated) return limit;
   return limit == 0 ? kStrangerIdle : std::min(limit, kStrangerIdle);
@@ -102,7 +103,7 @@ protocol::ParseLimits RespService::LimitsFor(const RespConnection& connection) c
   return {loop_.limits().max_bulk.load(std::memory_order_relaxed), connection.client.authenticated};
 }
 
-// What is queued in a transaction counts, too.
+// Commands queued in a transaction count, too.
 uint64_t RespService::QueryLimitFor(const RespConnection& connection) const {
   const uint64_t limit = loop_.limits().query_buffer.load(std::memory_order_relaxed);
   return connection.client.authenticated ? limit : std::min(limit, kStrangerQuery);
@@ -125,7 +126,7 @@ bool RespService::ReadInput(RespConnection& connection) {
           missing == 0 ? connection.input.Reserve(room) : connection.input.Reserve(room, missing);
     } catch (const std::bad_alloc&) {
       spdlog::warn("Closing client for whose query there is no memory: id={} addr={}", client.id,
-                   client.addr);
+                   client.peer.addr);
       loop_.Close(connection);
       return false;
     }
@@ -134,8 +135,8 @@ bool RespService::ReadInput(RespConnection& connection) {
   const net::Transfer read = loop_.Receive(connection, target, room);
   if (!read.done()) {
     if (read.outcome == net::Transfer::Outcome::kAgain) return false;
-    // Who has said all it wants to say still gets the answers that wait for the log, and what it
-    // has said and nobody has run yet, because others had their turn, is run.
+    // A client that has closed its side still gets the answers that wait for the log, and its
+    // commands that have not run yet, because others had their turn, are run.
     const bool unrun = client.has(kHeldBack) && !connection.input.empty();
     if (read.outcome == net::Transfer::Outcome::kEnd && (unrun || connection.hold.waits())) {
       connection.ended = true;
@@ -147,7 +148,7 @@ bool RespService::ReadInput(RespConnection& connection) {
     return false;
   }
   const size_t size = read.bytes;
-  // Who sends faster than is read gets larger steps: fewer of them, and fewer answers to send.
+  // A client that sends faster than it is read gets larger steps: fewer reads, fewer sends.
   if (size == room) {
     connection.read_size = std::min(2 * connection.read_size, kMaxReadSize);
   } else if (size < kReadSize) {
@@ -159,22 +160,22 @@ bool RespService::ReadInput(RespConnection& connection) {
   } else {
     connection.input.Grow(size);
     connection.view = connection.input.view();
-    if (connection.view.size() + client.queue_bytes > QueryLimitFor(connection)) {
-      lane_.stats.query_limit_disconnections.Add();
+    if (connection.view.size() + client.transaction.queue_bytes > QueryLimitFor(connection)) {
+      lane_.stats.clients.over_query_limit.Add();
       spdlog::warn("Closing client that reached max query buffer length: id={} addr={}", client.id,
-                   client.addr);
+                   client.peer.addr);
       loop_.Close(connection);
       return false;
     }
   }
-  client.query_bytes = connection.view.size();
+  client.memory.query_bytes = connection.view.size();
   return true;
 }
 
 void RespService::Read(RespConnection& connection) {
   if (connection.in_round && !connection.view.empty()) return;  // this round has its input already
   if (connection.ended || connection.client.has(engine::kClientCloseAfterReply)) return;
-  // In the next round what it has sent is run, and it is not to send faster than that.
+  // Its input is run in the next round, and it must not send faster than that.
   if (lane_.waits.yielded() && connection.client.has(engine::kClientParked) &&
       !connection.input.empty()) {
     return;
@@ -259,7 +260,8 @@ void RespService::RunPending() {
     engine_.runner().RunBusy(lane_, requests_);
     return TakeOutcomes();
   }
-  // Who learns of a change and then asks anything has been told what that makes stale.
+  // A client that has learned of a change gets the invalidations first when it then sends a
+  // command.
   if (engine_.tracking().any()) [[unlikely]]
     engine_.ReceiveMail(lane_);
   engine_.BeginBatch(lane_);
@@ -276,7 +278,7 @@ void RespService::TakeOutcomes() {
       connection.done = pending_[i].end;
     } else {
       connection.refused = true;
-      // Nobody is busy any more.
+      // No thread is busy any more.
       if (loop_.serving_busy() && !connection.client.waiting()) {
         lane_.waits.Yield(connection.client);
       }
@@ -286,7 +288,7 @@ void RespService::TakeOutcomes() {
   base::ClearAndTrim(&args_, kKeptArgs);
 }
 
-// Keeps what was not used of the round's input, and answers.
+// Keeps the unused rest of the round's input, and answers.
 void RespService::FinishConnection(RespConnection& connection) {
   connection.in_round = false;
   if (connection.closed) return;
@@ -308,13 +310,13 @@ void RespService::FinishConnection(RespConnection& connection) {
     connection.view = {};
     connection.parsed = connection.done = 0;
     connection.refused = false;
-    client.query_bytes = connection.input.size();
-    client.query_capacity = connection.input.capacity();
+    client.memory.query_bytes = connection.input.size();
+    client.memory.query_capacity = connection.input.capacity();
     if (!waits && connection.hostile) {
       spdlog::warn(
           "Possible SECURITY ATTACK detected. It looks like somebody is sending POST or Host: "
           "commands to Sava's RESP port. Connection from {} aborted.",
-          client.addr);
+          client.peer.addr);
       loop_.Close(connection);
       return;
     }
@@ -323,7 +325,7 @@ void RespService::FinishConnection(RespConnection& connection) {
       lane_.stats.error_replies.Add();
       engine_.observer().errors().Add("ERR");
       spdlog::debug("{} from client id={} addr={}", connection.parser.error(), client.id,
-                    client.addr);
+                    client.peer.addr);
       client.set(engine::kClientCloseAfterReply);
     }
   }

@@ -31,14 +31,14 @@ struct RespConnection final : Connection {
 
   RespService* const service;
   protocol::RequestParser parser;
-  std::string_view view;  // what is being parsed: arena or input
+  std::string_view view;  // the bytes being parsed: in the arena or the input
   size_t read_size;       // how much is read at a time
   size_t parsed = 0;      // of view
   size_t done = 0;        // of view: run, or skipped
   bool in_round = false;
   bool refused = false;  // a command of this round has to wait
   bool inline_pending = false;
-  bool broken = false;   // protocol error: answered after what came before it
+  bool broken = false;   // protocol error: answered after the commands before it
   bool hostile = false;  // speaks HTTP to us: closed without a word
   bool ended = false;    // sends no more, and waits for answers
 };
@@ -56,7 +56,7 @@ class RespService {
   explicit RespService(EventLoop* loop);
 
   std::unique_ptr<Connection> NewConnection() { return std::make_unique<RespConnection>(this); }
-  // Runs what is pending, keeps what is left of the input, answers.
+  // Runs the pending commands, keeps the rest of the input, answers.
   void FinishRound();
 
   // What the service was at is set aside while another round is made inside it; its connections are

@@ -1,4 +1,4 @@
-// What the settings say of TLS, made ready for connections.
+// The TLS settings, made ready for connections.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace sava::front {
 
 struct Tls {
-  std::shared_ptr<const net::TlsContext> server;  // none: nobody may connect by TLS
+  std::shared_ptr<const net::TlsContext> server;  // nullptr: no client may connect by TLS
   // For connections this server opens to other servers; none: they are plain. The other side has
   // to show a certificate.
   std::shared_ptr<const net::TlsContext> client;

@@ -81,7 +81,7 @@ void WriteTop(Call& call) {
   response->AddField("Cache-Control", "no-store");
 }
 
-// What stands at a key, by TYPE's reply.
+// The type of a key's value, by TYPE's reply.
 enum class Found : uint8_t { kNothing, kCounter, kOther, kError };
 
 // From a reply that is not what was expected.
@@ -365,7 +365,7 @@ Step BatchJob::Apply(Call& call, size_t* budget) {
     *budget -= std::min(*budget, 1 + (end - next_) / 4);
     const protocol::ReplyValue reply = call.reply();
     if (!reply.is_int()) {
-      // Somebody has put another value there meanwhile, or the server stopped taking writes.
+      // Another client has put another value there meanwhile, or the server stopped taking writes.
       RefuseFor(call);
       call.response->body.pop_back();
       call.response->body += ",\"accepted\":" + base::IntText(static_cast<int64_t>(next_)) + "}";

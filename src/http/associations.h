@@ -26,7 +26,7 @@ bool ReadAssociation(JsonReader* reader, Association* out);
 class Associations {
  public:
   Step Record(Call& call);
-  // `name` is the associator as it stands in the path.
+  // `name` is the associator as the path has it.
   Step Top(Call& call, std::string_view name);
   Step Forget(Call& call, std::string_view name);
   static std::unique_ptr<Job> StartBatch(const Call& call);

@@ -8,7 +8,8 @@
 
 namespace sava::http {
 
-// Whether an Accept field asks for HTML rather than JSON. Only who names text/html gets it.
+// Whether an Accept field asks for HTML rather than JSON. Only a client that names text/html gets
+// it.
 bool PrefersHtml(std::string_view accept);
 
 void WriteFrontPage(Call& call);

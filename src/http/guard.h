@@ -1,5 +1,5 @@
-// The guard at the door: who may ask at all. Judges a request by its head alone, so that nobody can
-// make the server read a body it will not use.
+// The guard: which requests are let in at all. Judges a request by its head alone, so that no
+// client can make the server read a body it will not use.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace sava::http {
 
 // What the routes need to know of the configuration.
 struct Site {
-  const access::Users* users = nullptr;  // nullptr: nobody has to say who he is
+  const access::Users* users = nullptr;  // nullptr: no password is needed
   std::span<const std::string> hosts;    // names this server may be called by; "*": any
   std::string_view associations_prefix = "assoc:";
   int64_t associations_top = 20;
   bool associations_guid_keys = false;
-  size_t max_key = 2048;  // bytes of a key, wherever it stands: it fits into a path
+  size_t max_key = 2048;  // bytes of a key, in the path or not: it fits into a path
   int64_t uptime_s = 0;
   bool refuses_writes = false;  // the disk is in trouble
 };
@@ -32,8 +32,8 @@ bool IsOurHost(std::string_view host, std::span<const std::string> hosts);
 // The user it names: `default` unless Basic names another.
 std::string UserOf(std::string_view authorization);
 
-// Whether it proves to be that user: Basic with his name and password, or Bearer with the password
-// of `default`, who need not prove anything when he has none.
+// Whether it proves to be that user: Basic with its name and password, or Bearer with the password
+// of `default`, which needs no proof when it has no password.
 bool Proves(std::string_view authorization, const access::Users& users);
 
 // A write that a browser sends for a page of another site.
@@ -42,7 +42,7 @@ bool IsCrossSite(const protocol::HttpRequest& request);
 // The media type without its parameters is this one.
 bool IsMediaType(std::string_view content_type, std::string_view wanted);
 
-// False with the problem in *response when the request is to be refused whatever it asks for.
+// False with the problem in *response when the request must be refused, whatever it is for.
 bool MayEnter(const protocol::HttpRequest& request, const Site& site,
               protocol::HttpResponse* response);
 

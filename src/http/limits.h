@@ -11,9 +11,9 @@ namespace sava::http {
 
 class Limits {
  public:
-  // POST: what is wanted stands in the body, an object. `name` is the key as it stands in the path.
+  // POST: the body, an object, says what is wanted. `name` is the key as the path has it.
   Step Take(Call& call, std::string_view name);
-  // GET: what is wanted stands in the query.
+  // GET: the query says what is wanted.
   Step Peek(Call& call, std::string_view name);
 
  private:

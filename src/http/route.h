@@ -1,5 +1,5 @@
-// Route: one row of the table of routes: which request it answers, who may ask, what body it may
-// have, and what the front page says about it.
+// Route: one row of the table of routes: which request it answers, which clients may send it, what
+// body it may have, and what the front page says about it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Services {
 };
 
 enum class Access : uint8_t {
-  kGuarded,  // the guard decides who may ask
+  kGuarded,  // the guard decides
   kOpen,     // anybody, under any name
 };
 

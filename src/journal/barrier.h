@@ -16,7 +16,7 @@ class Barrier {
   virtual bool always() const = 0;
   // Merging and writing is soon over, so that the loop that waits for it may do it itself.
   virtual bool quick() const = 0;
-  // Nothing stands in the way of keeping more.
+  // Nothing keeps it from keeping more.
   virtual bool good() const = 0;
 };
 

@@ -19,12 +19,12 @@ constexpr size_t kChunkBytes = 128 * 1024;
 constexpr size_t kLinesAhead = 4;
 // Read chunks that a lane keeps for its writer.
 constexpr size_t kSpares = 4;
-// A writer looks at the backlog of all after so much of its own.
+// A writer checks the backlog of all threads each time it has added this many bytes.
 constexpr uint64_t kLookEvery = 64 * 1024;
 constexpr uint64_t kOnItsWay = 1;
 constexpr int kLooks = 32;
 constexpr uint64_t kNone = UINT64_MAX;  // no ticket
-// The consumers get their Pause after that much even when there is more.
+// The consumers get their Pause after that many bytes even when there are more.
 constexpr size_t kRunBytes = 1 << 20;
 // Of the journal's thread, unless it is nudged: after it found records, and after it found none.
 constexpr std::chrono::milliseconds kShortNap{1};
@@ -80,9 +80,9 @@ struct Journal::Lane {
   // The last ticket of this lane, or a later one of another that the merger has told it of; shifted
   // by one. The lowest bit: its record is not there yet.
   alignas(64) std::atomic<uint64_t> clock{0};
-  // The writer's. The record that has no ticket yet stands in `open` behind what is filled: that is
-  // `write`, or a chunk that is to follow it. Its bytes are begin to end; its headers first down
-  // to, but for it, next.
+  // The writer's. The record that has no ticket yet is in `open` behind the filled effects: that is
+  // `write`, or a chunk that will follow it. Its bytes are begin to end; its headers go from
+  // `first` down to `next`, which is not one of them.
   Chunk* write;
   Chunk* open;
   char* begin;
@@ -110,8 +110,8 @@ void Journal::Lane::Added(size_t size, uint32_t database, Destinations to) {
   end += size;
 }
 
-// A record stands in one chunk: what there is of the open one goes to a chunk that has room for an
-// effect of that size, too.
+// A record is in one chunk: the part of the open one that exists goes to a chunk that has room for
+// an effect of that size, too.
 void Journal::Lane::MoveOpen(size_t size) {
   using Header = Chunk::Header;
   const auto bytes = static_cast<size_t>(end - begin);
@@ -203,7 +203,7 @@ void Journal::Drain() {
   Pause();
 }
 
-// As RESP has it: *N, then $length and bytes of each word.
+// In RESP: *N, then $length and bytes of each word.
 void Journal::Add(size_t lane_index, std::span<const std::string_view> words, uint32_t database,
                   Destinations to) {
   Lane& lane = *lanes_[lane_index];
@@ -302,8 +302,8 @@ int64_t Journal::backlog() const {
   return static_cast<int64_t>(total);
 }
 
-// Every record with a ticket up to what it returns is there to be read, and none will come. Lanes
-// that are behind are told the last ticket of all, so that an idle one stops no other.
+// Every record with a ticket up to the returned one can be read, and no further one will come.
+// Lanes that are behind are told the last ticket of all, so that an idle lane stops no other.
 uint64_t Journal::Complete() {
   const uint64_t last = LastTicket();
   uint64_t complete = last;
@@ -341,8 +341,8 @@ uint64_t Journal::Head(Lane& lane) {
   return lane.read->header(lane.effect)->ticket;
 }
 
-// Takes this lane's records with tickets up to `last`; how many bytes it were. What was taken is
-// published once per run: writers read these counters.
+// Takes this lane's records with tickets up to `last`; returns their bytes. The counters are
+// updated once per run: writers read them.
 size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
   size_t bytes = 0;
   while (*head <= last && bytes < kRunBytes) {
@@ -360,7 +360,7 @@ size_t Journal::MergeRun(Lane& lane, uint64_t last, uint64_t* head) {
   return bytes;
 }
 
-// How many bytes it were.
+// Returns the number of bytes merged.
 size_t Journal::MergeAvailable() {
   const uint64_t complete = Complete();
   size_t total = 0;
@@ -401,11 +401,11 @@ size_t Journal::MergeAvailable() {
 bool Journal::MergeHere() {
   bool merged = false;
   std::unique_lock lock(merge_mutex_, std::defer_lock);
-  // The second time for those that came meanwhile; one that comes then is woken by the caller, or
-  // served by the journal's thread.
+  // The second time for threads that came meanwhile; the caller wakes one that comes later, or the
+  // journal's thread serves it.
   for (int pass = 0; pass < 2 && (!merged || missed_.load()); ++pass) {
     if (!lock.try_lock()) {
-      // The thread that merges must not end over what it did not see.
+      // The thread that merges must look once more before it stops.
       missed_.store(true);
       if (!lock.try_lock()) break;
     }

@@ -1,7 +1,7 @@
 // Journal: the order in which changes happened. A writer, still under its locks, puts its effects
 // into its own thread's buffer, as RESP, then takes a ticket for them: that makes a record
 // (record.h). One thread at a time merges the buffers by ticket and hands the records to the
-// consumers (the log, replicas). Nobody shares a buffer, so writers do not wait for one another.
+// consumers (the log, replicas). No buffer is shared, so writers do not wait for one another.
 // The thread that merges is one that has something to wait for (MergeHere), else the journal's own,
 // which looks from time to time and when it is nudged.
 //
@@ -52,10 +52,10 @@ class Journal {
   explicit Journal(size_t lanes);
   ~Journal();
 
-  // What is appended from now on goes to this consumer, too. REQUIRES: no writer is active (at
+  // Records appended from now on go to this consumer, too. REQUIRES: no writer is active (at
   // start, or with the gate closed).
   void Attach(Consumer& consumer);
-  // What was appended before goes to this consumer, all of it, and a Pause follows, before this
+  // All records appended before go to this consumer, and a Pause follows, before this
   // returns. Nothing happens when it is not attached. REQUIRES: no writer is active.
   void Detach(Consumer& consumer);
   // Whether there is a consumer.
@@ -65,7 +65,7 @@ class Journal {
   void Add(size_t lane, std::span<const std::string_view> words, uint32_t database,
            Destinations to = kToAll);
   // Makes a record of the effects that were added, with a ticket later than `after`: the last
-  // ticket of what was done before under the same locks. Never fails. REQUIRES: an effect was
+  // tickets of earlier work under the same locks. Never fails. REQUIRES: an effect was
   // added; the locks of what changed.
   uint64_t Append(size_t lane, uint64_t after);
   // The next record takes no memory if it has no more than that many bytes, and few effects. On the
@@ -82,8 +82,8 @@ class Journal {
   // Has the journal's thread look for records now rather than after its nap. Cheap while it is
   // awake.
   void Nudge();
-  // Merges what was appended before and lets the consumers have their Pause, on this thread; but
-  // for what follows a ticket whose record a thread has not finished yet. False when another thread
+  // Merges the records appended before and calls the consumers' Pause, on this thread; except
+  // those behind a ticket whose record a thread has not finished yet. False when another thread
   // is at it, or there is no consumer. REQUIRES: the caller holds no locks.
   bool MergeHere();
 

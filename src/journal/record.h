@@ -84,7 +84,7 @@ class Framing {
  public:
   explicit Framing(Destinations to) : to_(to) {}
 
-  // What follows may be read without what came before.
+  // The bytes from here on may be read without the earlier ones.
   void Restart() { database_ = kNone; }
 
   // Out: append(std::string_view). Nothing is appended when the record is not for this destination.

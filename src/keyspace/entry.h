@@ -77,7 +77,7 @@ class Entry {
     memcpy(mutable_payload(), &value, sizeof(T));  // NOLINT(bugprone-sizeof-expression)
   }
 
-  // The largest block with a string inside; a longer string stands in a Blob.
+  // The largest block with a string inside; a longer string is a Blob.
   static constexpr size_t kMaxInline = 448;
   // The size of the block holding such an entry.
   static size_t SizeFor(size_t key_length, bool expiry, size_t payload_size) {
@@ -104,7 +104,7 @@ class Entry {
     }
     memcpy(p, key.data(), key.size());
   }
-  // Changes what the payload is. REQUIRES: kHasExpiry stays as it was.
+  // Changes the kind of the payload. REQUIRES: kHasExpiry stays as it was.
   void SetShape(Kind kind, Form form, uint8_t flags, size_t value_length) {
     kind_form_ =
         static_cast<uint8_t>(static_cast<uint8_t>(kind) | (static_cast<uint8_t>(form) << 4));

@@ -2,7 +2,7 @@
 // stage without a lock) is freed only when every thread has left the gate since.
 //
 // A lane (one per thread) publishes the epoch it entered at; Retire stamps memory with the current
-// epoch; Collect frees what is older than every lane inside.
+// epoch; Collect frees memory that is older than every lane inside.
 #pragma once
 
 #include <atomic>

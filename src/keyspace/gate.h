@@ -5,11 +5,10 @@
 // lanes. A thread that wants to close must be outside itself. After each closure the threads that
 // waited get in before the gate can be closed again.
 //
-// A thread that finds the gate closed sleeps (Enter), or goes on with other things and is woken
-// when it may try again (TryEnter). A thread that does something for long, with the gate closed or
-// under locks, declares itself busy. The threads that wait for it then look at their connections
-// instead of sleeping, and answer, one thread at a time, what needs nothing that the gate guards
-// (Serve, BusyPass).
+// A thread that finds the gate closed sleeps. A thread that does something for long, with the gate
+// closed or under locks, declares itself busy. The threads that wait for it then look at their
+// connections instead of sleeping, and answer, one thread at a time, what needs nothing that the
+// gate guards (Serve, BusyPass).
 #pragma once
 
 #include <linux/futex.h>
@@ -34,20 +33,18 @@ class Gate {
  public:
   static constexpr size_t kNoLane = SIZE_MAX;
 
-  explicit Gate(size_t lanes) : epoch_(lanes), lanes_(std::make_unique<Waiting[]>(lanes)) {}
+  explicit Gate(size_t lanes) : epoch_(lanes), serve_(std::make_unique<ServeFunction[]>(lanes)) {}
 
   Epoch& epoch() { return epoch_; }
-  // What wakes the lane's thread. REQUIRES: before there are threads.
-  void set_wake(size_t lane, std::function<void()> wake) { lanes_[lane].wake = std::move(wake); }
-  // What the lane's thread does meanwhile, a little each time, when it has to wait for a thread
+  // The lane's thread calls this, for a little work each time, while it waits for a thread
   // that is busy. REQUIRES: on that thread, or before there are threads.
   void set_serve(size_t lane, std::function<void(int wait_ms)> serve) {
-    lanes_[lane].serve = std::move(serve);
+    serve_[lane] = std::move(serve);
   }
-  // False when nobody is busy, or the lane has nothing to do meanwhile: the caller sleeps.
+  // False when no thread is busy, or the lane has nothing to do meanwhile: the caller sleeps.
   bool Serve(size_t lane, int wait_ms = 5) {
-    if (!busy() || lane == kNoLane || !lanes_[lane].serve) return false;
-    lanes_[lane].serve(wait_ms);
+    if (!busy() || lane == kNoLane || !serve_[lane]) return false;
+    serve_[lane](wait_ms);
     return true;
   }
 
@@ -55,28 +52,13 @@ class Gate {
     while (!Passes(lane)) {
       waiting_.fetch_add(1, std::memory_order_relaxed);
       while (closed_.load(std::memory_order_acquire) != 0) {
-        if (!Serve(lane)) Futex(FUTEX_WAIT_PRIVATE, 1, lanes_[lane].serve ? &kPatience : nullptr);
+        if (!Serve(lane)) Futex(FUTEX_WAIT_PRIVATE, 1, serve_[lane] ? &kPatience : nullptr);
       }
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  // False when the gate is closed: the lane is woken when it opens, and once when its holder
-  // declares itself busy; it is to try again then.
-  bool TryEnter(size_t lane) {
-    Waiting& own = lanes_[lane];
-    while (!Passes(lane)) {
-      if (!own.counted) waiting_.fetch_add(1, std::memory_order_relaxed);
-      own.counted = true;
-      own.asks.store(true, std::memory_order_seq_cst);
-      if (closed_.load(std::memory_order_seq_cst) != 0) return false;
-      own.asks.store(false, std::memory_order_relaxed);  // it has opened meanwhile
-    }
-    if (own.counted) waiting_.fetch_sub(1, std::memory_order_relaxed);
-    own.counted = false;
-    return true;
-  }
   void Leave(size_t lane) { epoch_.Leave(lane); }
-  // Somebody waits to close: leave between two commands.
+  // A thread waits to close: leave between two commands.
   bool wanted() const { return closed_.load(std::memory_order_relaxed) != 0; }
 
   // REQUIRES: the calling lane is outside.
@@ -93,26 +75,22 @@ class Gate {
   void Open() {
     closed_.store(0, std::memory_order_seq_cst);
     Futex(FUTEX_WAKE_PRIVATE, INT32_MAX);
-    WakeAll();
     token_.Unlock();
   }
 
   // What this thread does inside, or with the gate closed, takes long. Several may be busy.
-  // REQUIRES: nothing that those who serve need is changed until EndBusy, which comes before it
+  // REQUIRES: what serving threads need does not change until EndBusy, which comes before it
   // leaves.
-  void DeclareBusy() {
-    busy_.fetch_add(1, std::memory_order_seq_cst);
-    WakeAll();
-  }
+  void DeclareBusy() { busy_.fetch_add(1, std::memory_order_seq_cst); }
   void EndBusy() {
     if (busy_.fetch_sub(1, std::memory_order_seq_cst) != 1) return;
     while (busy_passes_.load(std::memory_order_seq_cst) > 0) sched_yield();
   }
   bool busy() const { return busy_.load(std::memory_order_acquire) > 0; }
 
-  // ---- one thread at a time that asks for a further stripe while it holds some ----
-  // False: another does. Who takes stripes one after the other gives them back meanwhile, when it
-  // finds one taken, and comes again.
+  // ---- one thread at a time may ask for a further stripe while it holds some ----
+  // False: another does. A thread that takes stripes one after the other, and finds one taken,
+  // gives them back meanwhile and tries again.
   bool BeginExtending() { return !extending_.exchange(true, std::memory_order_acq_rel); }
   void EndExtending() { extending_.store(false, std::memory_order_release); }
   bool extending() const { return extending_.load(std::memory_order_acquire); }
@@ -120,13 +98,9 @@ class Gate {
  private:
   friend class BusyPass;
 
-  struct alignas(64) Waiting {
-    std::atomic<bool> asks{false};  // to be woken
-    bool counted = false;           // in waiting_; its own thread's
-    std::function<void()> wake;
-    std::function<void(int wait_ms)> serve;
-  };
-  // After this long a sleeper looks whether somebody is busy.
+  // A lane's thread calls it while it waits.
+  using ServeFunction = std::function<void(int wait_ms)>;
+  // A thread that sleeps checks this often whether another one is busy.
   static constexpr timespec kPatience{0, 2000000};
 
   bool Passes(size_t lane) {
@@ -135,19 +109,12 @@ class Gate {
     epoch_.Leave(lane);
     return false;
   }
-  void WakeAll() {
-    for (size_t i = 0; i < epoch_.lane_count(); ++i) {
-      Waiting& lane = lanes_[i];
-      if (!lane.asks.load(std::memory_order_seq_cst)) continue;
-      if (lane.asks.exchange(false, std::memory_order_seq_cst) && lane.wake) lane.wake();
-    }
-  }
   void Futex(int operation, int value, const timespec* limit = nullptr) {
     syscall(SYS_futex, reinterpret_cast<uint32_t*>(&closed_), operation, value, limit, nullptr, 0);
   }
 
   Epoch epoch_;
-  std::unique_ptr<Waiting[]> lanes_;
+  std::unique_ptr<ServeFunction[]> serve_;
   std::atomic<uint32_t> closed_{0};
   std::atomic<int> waiting_{0};
   std::atomic<int> busy_{0};  // threads that are
@@ -158,8 +125,8 @@ class Gate {
   StripeLock token_;
 };
 
-// While it lives somebody is busy and stays inside, and no other thread has a pass. Not given
-// (false) when nobody is busy, or not any more.
+// While it lives a thread is busy and stays inside, and no other thread has a pass. False when no
+// thread is busy, or none is any more.
 class BusyPass {
  public:
   explicit BusyPass(Gate& gate) : gate_(gate) {

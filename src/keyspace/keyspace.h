@@ -23,7 +23,7 @@
 
 namespace sava::keyspace {
 
-// What a client that WATCHes keys shares with the threads that change them.
+// Shared by a client that WATCHes keys and the threads that change them.
 struct Watcher {
   std::atomic<bool> dirty{false};
 };
@@ -93,7 +93,7 @@ struct alignas(64) Stripe {
   bool LockWithin(int64_t millis, uint64_t* ticket) {
     return lock.LockWithin(millis) && Learn(ticket);
   }
-  // ticket: as it is after what was done under the lock.
+  // ticket: as it is after the work under the lock.
   void Unlock(uint64_t ticket) {
     seen = ticket;
     lock.Unlock();
@@ -155,12 +155,12 @@ class Keyspace {
   // Makes all of them, so that what they take is not counted as that of the first keys. With the
   // gate closed, or alone.
   void MakeTables(int db, int64_t now_ms);
-  // Gives the table back if it has no keys. REQUIRES: the stripe's lock; nobody keeps a pointer to
-  // it beyond that lock, as a snapshot does.
+  // Gives the table back if it has no keys. REQUIRES: the stripe's lock; no pointer to it is kept
+  // beyond that lock, as a snapshot keeps one.
   void DropEmpty(int db, size_t stripe);
 
-  // Sums over all stripes; exact when nobody writes. Those of all databases cost the same however
-  // many there are.
+  // Sums over all stripes; exact when no thread writes. Those of all databases cost the same
+  // whatever their number.
   size_t Size(int db) const;
   size_t Expiring(int db) const;
   size_t AllKeys() const { return Total(&Totals::keys); }

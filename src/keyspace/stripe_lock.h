@@ -28,7 +28,7 @@ class StripeLock {
     if (!TryLock()) LockSlow(-1);
   }
 
-  // Spins, then sleeps: false when the lock was not had within about so many milliseconds.
+  // Spins, then sleeps: false when the lock was not free within about that many milliseconds.
   bool LockWithin(int64_t millis) {
     if (TryLockFor(2)) return true;
     const timespec limit{millis / 1000, millis % 1000 * 1000000};

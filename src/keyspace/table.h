@@ -45,7 +45,7 @@ struct NewValue {
   types::Object* object = nullptr;
 };
 
-// What a change threw out, to be released after the lock.
+// Values that a change threw out, to release after the lock.
 struct Displaced {
   base::Blob* blob = nullptr;
   types::Object* object = nullptr;
@@ -59,7 +59,7 @@ struct Totals {
   std::atomic<size_t> held{0};
 };
 
-// What a table belongs to. All of it outlives the table, but for `totals`: see LeaveTotals.
+// The owners of a table. All of it outlives the table, but for `totals`: see LeaveTotals.
 struct TableSite {
   Epoch* epoch;
   KeyHasher hasher;
@@ -69,7 +69,7 @@ struct TableSite {
 
 class Table {
  public:
-  // Where an entry stands in the index. Valid until the table changes.
+  // Where an entry is in the index. Valid until the table changes.
   using Slot = std::atomic<uint64_t>;
 
   static constexpr int kOrderBits = 45;

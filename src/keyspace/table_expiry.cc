@@ -46,8 +46,8 @@ bool Table::FileItem(uint64_t item, int64_t at) {
   return true;
 }
 
-// Files the entry in the wheel unless an item at or before its expiry stands there already. One for
-// which there is no memory goes when it is next looked at, or at its next note.
+// Files the entry in the wheel unless it has an item at or before its expiry already. An entry for
+// which there is no memory expires at its next access, or its next note.
 void Table::NoteExpiry(uint64_t hash, Entry* entry, int64_t old_expiry) {
   const int64_t at = entry->expire_at();
   if (entry->has(kInWheel) && old_expiry >= 0 && at >= old_expiry) return;

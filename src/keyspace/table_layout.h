@@ -1,5 +1,5 @@
 // What the sources of Table share: how a segment and the directory lie in memory, and what a slot
-// holds. Nobody else includes this.
+// holds. Only they include this.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,7 @@ uint64_t Table::Scan(uint64_t from, size_t count, const std::function<void(Entry
   while (order < end) {
     const Place place = PlaceOf(order);
     const uint32_t home = Home(Fingerprint(order, place.depth), place.buckets);
-    // Everything at home in this bucket, wherever it stands.
+    // Everything at home in this bucket, wherever it is.
     const uint64_t segment_first = order >> (kOrderBits - place.depth)
                                                 << (kOrderBits - place.depth);
     const int low_bits = kOrderBits - 16 - static_cast<int>(place.depth);

@@ -19,7 +19,7 @@ struct Wheel::Chunk {
   uint64_t* items() { return reinterpret_cast<uint64_t*>(this + 1); }
   const uint64_t* items() const { return reinterpret_cast<const uint64_t*>(this + 1); }
   static size_t Bytes(uint32_t room) { return sizeof(Chunk) + room * sizeof(uint64_t); }
-  // Of the chunk that follows one with so much room: 32, 128, 512 bytes.
+  // Of the chunk that follows one of this size: 32, 128, 512 bytes.
   static uint32_t RoomAfter(uint32_t room) { return room == 0 ? 2 : room == 2 ? 14 : 62; }
 };
 
@@ -218,7 +218,7 @@ bool Wheel::Sweep(size_t budget, const std::function<void(uint64_t)>& each) {
   return true;
 }
 
-// What is left gets so much room that it need not be done again soon.
+// The rest gets enough room that this need not be done again soon.
 void Wheel::LeaveOut(const std::function<bool(uint64_t)>& unwanted) {
   std::erase_if(few_, [&](const Item& item) { return unwanted(item.hash); });
   size_ = few_.size();

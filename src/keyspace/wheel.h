@@ -1,6 +1,6 @@
 // Wheel: which keys of a table may expire when. A coarse hierarchical timing wheel of key hashes.
 //
-// Level l has 64 slots of 128 ms · 64^l; an item stands in the slot of its time on the lowest level
+// Level l has 64 slots of 128 ms · 64^l; an item is in the slot of its time on the lowest level
 // that reaches it. Levels are made when they are needed, not before there are more than kFew items.
 // Items are 8-byte hashes in chunks of 2, 14 or 62, the more the slot has; they are hints: when a
 // slot falls due the table looks the key up and either expires it or files it again. Several items
@@ -75,7 +75,7 @@ class Wheel {
     std::array<std::unique_ptr<Level>, kLevels> levels;
     size_t bytes = 0;  // of levels and chunks
     size_t sweep = 0;  // the next slot to sweep
-    Slot sweeping;     // what is left of the slot being swept
+    Slot sweeping;     // the rest of the slot being swept
   };
 
   void AddItem(const Item& item);

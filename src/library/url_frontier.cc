@@ -176,8 +176,8 @@ void UrlFrontier::Clear() { impl_->frontier->Clear(); }
 
 UrlFrontier::Stats UrlFrontier::stats() const {
   const Frontier::Stats stats = impl_->frontier->stats();
-  return {stats.hosts, stats.queued, stats.delayed,    stats.leased,
-          stats.dead,  stats.added,  stats.duplicates, stats.served};
+  return {stats.hosts.known, stats.queued, stats.delayed,    stats.leased,
+          stats.dead,        stats.added,  stats.duplicates, stats.served};
 }
 
 UrlFrontier::Options UrlFrontier::options() const {

@@ -477,7 +477,7 @@ RunResult Interpreter::Run(const Call& call, Host* host, std::string* reply) {
     Job forget{.kind = Job::Kind::kForget};
     if (!state_->Do(&forget)) state_->DropError();
   }
-  if (vm.reply.capacity() > kKeptBytes) std::string().swap(vm.reply);
+  if (vm.scratch.reply.capacity() > kKeptBytes) std::string().swap(vm.scratch.reply);
   return result;
 }
 

@@ -21,27 +21,27 @@ int Raise(lua_State* lua, std::string_view text) {
 // wrong.
 bool ReadArguments(lua_State* lua, Vm& vm) {
   const int count = lua_gettop(lua);
-  vm.arguments.clear();
+  vm.scratch.arguments.clear();
   if (count == 0) {
     PushError(lua, "Please specify at least one argument for this redis lib call");
     return false;
   }
-  vm.arguments.reserve(count);
+  vm.scratch.arguments.reserve(count);
   size_t numbers = 0;
   for (int i = 1; i <= count; ++i) {
     switch (lua_type(lua, i)) {
       case LUA_TSTRING: {
         size_t size = 0;
         const char* text = lua_tolstring(lua, i, &size);
-        vm.arguments.emplace_back(text, size);
+        vm.scratch.arguments.emplace_back(text, size);
         break;
       }
       case LUA_TNUMBER: {
         // Room for all that may follow, so that the texts stay where they are.
-        if (numbers == 0) vm.number_texts.resize((count - i + 1) * kNumberText);
-        char* out = vm.number_texts.data() + kNumberText * numbers++;
+        if (numbers == 0) vm.scratch.number_texts.resize((count - i + 1) * kNumberText);
+        char* out = vm.scratch.number_texts.data() + kNumberText * numbers++;
         // Adding zero takes the sign off a zero.
-        vm.arguments.emplace_back(out, FormatNumber(lua_tonumber(lua, i) + 0.0, out));
+        vm.scratch.arguments.emplace_back(out, FormatNumber(lua_tonumber(lua, i) + 0.0, out));
         break;
       }
       default:
@@ -56,13 +56,14 @@ bool ReadArguments(lua_State* lua, Vm& vm) {
 bool RunCommand(lua_State* lua) {
   Vm& vm = Vm::Of(lua);
   if (!ReadArguments(lua, vm)) return true;
-  vm.reply.clear();
-  if (vm.host->Call(vm.arguments, vm.resp, &vm.reply) == Host::CallResult::kUnwind) {
+  vm.scratch.reply.clear();
+  if (vm.host->Call(vm.scratch.arguments, vm.resp, &vm.scratch.reply) ==
+      Host::CallResult::kUnwind) {
     vm.stop = Stop::kUnwound;
     Vm::RaiseStop(lua);
   }
-  if (!PushReply(lua, vm.reply)) luaL_error(lua, "the reply is broken");
-  return !vm.reply.empty() && (vm.reply[0] == '-' || vm.reply[0] == '!');
+  if (!PushReply(lua, vm.scratch.reply)) luaL_error(lua, "the reply is broken");
+  return !vm.scratch.reply.empty() && (vm.scratch.reply[0] == '-' || vm.scratch.reply[0] == '!');
 }
 
 int RedisCall(lua_State* lua) {
@@ -160,7 +161,7 @@ int SetRepl(lua_State* lua) {
 int AclCheckCmd(lua_State* lua) {
   Vm& vm = Vm::Of(lua);
   if (!ReadArguments(lua, vm)) return lua_error(lua);
-  switch (vm.host->CheckAccess(vm.arguments)) {
+  switch (vm.host->CheckAccess(vm.scratch.arguments)) {
     case Host::Access::kUnknown:
       return Raise(lua, "Invalid command passed to redis.acl_check_cmd()");
     case Host::Access::kAllowed:

@@ -122,11 +122,14 @@ class Vm {
   JsonSettings json;
   // Where redis.register_function puts what a library registers.
   std::vector<Function>* registered = nullptr;
-  // Reused by redis.call.
-  std::vector<std::string_view> arguments;
-  std::vector<char> number_texts;
-  std::string reply;
-  std::string spare;  // Bytes' memory between uses
+  // Memory that is used again.
+  struct Scratch {
+    std::vector<std::string_view> arguments;  // of redis.call
+    std::vector<char> number_texts;           // the same
+    std::string reply;                        // the same
+    std::string spare;                        // of Bytes
+  };
+  Scratch scratch;
 
  private:
   static void* Allocate(void* self, void* block, size_t old_size, size_t new_size);
@@ -153,12 +156,12 @@ class Vm {
 class Bytes {
  public:
   explicit Bytes(lua_State* lua) : lua_(lua), vm_(Vm::Of(lua)) {
-    text_.swap(vm_.spare);
+    text_.swap(vm_.scratch.spare);
     text_.clear();
   }
   ~Bytes() {
     vm_.GiveBack(taken_);
-    if (text_.capacity() <= kKept) text_.swap(vm_.spare);
+    if (text_.capacity() <= kKept) text_.swap(vm_.scratch.spare);
   }
   Bytes(const Bytes&) = delete;
   Bytes& operator=(const Bytes&) = delete;

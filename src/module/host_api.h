@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "module/host_command_info.h"
+
 namespace sava::module::host {
 
 // The host's own things, of which we only hold pointers.
@@ -85,6 +87,7 @@ using InfoFunction = void (*)(InfoCtx*, int for_crash_report);
 inline constexpr uint64_t kTypeMethodsVersion = 4;
 inline constexpr int kBeforeKeys = 1 << 0;
 
+// The layout is the API's.
 struct TypeMethods {
   uint64_t version;
   void* (*rdb_load)(Io*, int encoding_version);
@@ -104,90 +107,6 @@ struct TypeMethods {
   size_t (*free_effort2)(KeyOptCtx*, const void* value);
   void (*unlink2)(KeyOptCtx*, const void* value);
   void* (*copy2)(KeyOptCtx*, const void* value);
-};
-
-// ---- what COMMAND INFO and COMMAND DOCS tell ----
-
-struct HistoryEntry {
-  const char* since;
-  const char* changes;
-};
-
-enum BeginSearch : int { kBeginInvalid = 0, kBeginUnknown, kBeginIndex, kBeginKeyword };
-enum FindKeys : int { kFindOmitted = 0, kFindUnknown, kFindRange, kFindKeynum };
-
-struct KeySpec {
-  const char* notes;
-  uint64_t flags;  // as commands::KeyFlag
-  BeginSearch begin_search;
-  union {
-    struct {
-      int pos;
-    } index;
-    struct {
-      const char* keyword;
-      int start_from;
-    } keyword;
-  } begin;
-  FindKeys find_keys;
-  union {
-    struct {
-      int last_key;
-      int step;
-      int limit;
-    } range;
-    struct {
-      int count_at;
-      int first_key;
-      int step;
-    } keynum;
-  } find;
-};
-
-enum ArgumentType : int {
-  kStringArgument = 0,
-  kIntegerArgument,
-  kDoubleArgument,
-  kKeyArgument,
-  kPatternArgument,
-  kUnixTimeArgument,
-  kPureToken,
-  kOneOf,
-  kBlock,
-};
-enum ArgumentFlag : int { kOptional = 1 << 0, kMultiple = 1 << 1, kMultipleToken = 1 << 2 };
-
-// The host is told the size, so that a newer one may know more fields.
-struct Argument {
-  const char* name;
-  ArgumentType type;
-  int key_spec_index;
-  const char* token;
-  const char* summary;
-  const char* since;
-  int flags;
-  const char* deprecated_since;
-  Argument* parts;
-  const char* display;
-};
-
-struct CommandInfoVersion {
-  int version;
-  size_t history_entry_size;
-  size_t key_spec_size;
-  size_t argument_size;
-};
-
-struct CommandInfo {
-  const CommandInfoVersion* version;
-  const char* summary;
-  const char* complexity;
-  const char* since;
-  HistoryEntry* history;
-  const char* tips;
-  int arity;
-  KeySpec* key_specs;
-  Argument* arguments;
 };
 
 // ---- functions ----

@@ -1,5 +1,5 @@
 // Connect: one attempt to reach another server, without blocking. Its owner looks at it at the end
-// of a round; it is settled when the connection stands, was refused, or has taken too long.
+// of a round; it is settled when the connection is open, was refused, or has taken too long.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +29,7 @@ class Connect final : public Source {
  public:
   // `deadline_ms`: in the owner's time, until when it may take.
   Connect(Loop* loop, const Address& to, int64_t deadline_ms);
-  ~Connect() override;  // gives up what was not taken
+  ~Connect() override;  // closes a connection that was not taken
   Connect(const Connect&) = delete;
   Connect& operator=(const Connect&) = delete;
 

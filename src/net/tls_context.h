@@ -60,7 +60,8 @@ class TlsContext {
   std::string key_pass_;
 };
 
-// From now on the connection offers to speak HTTP/1.1 where the client asks what is spoken (ALPN).
+// From now on the connection offers to speak HTTP/1.1 where the client asks for the protocol
+// (ALPN).
 void OfferHttp(ssl_st* connection);
 
 // The thread's last error of OpenSSL as a text; its queue of errors is empty afterwards.

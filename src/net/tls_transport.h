@@ -46,7 +46,7 @@ class TlsTransport final : public Transport {
   enum class Wait : uint8_t { kNone, kRead, kWrite };
 
   bool Open(Transfer* transfer);
-  // What the last call's result means, and which event it waits for.
+  // The meaning of the last call's result, and which event it waits for.
   Transfer Settle(int result, Wait* wait);
   Transfer Write(const char* bytes, size_t size);
 

@@ -47,7 +47,7 @@ class Transport {
   // The events (EPOLLIN, EPOLLOUT) to ask epoll for when the owner wants these. May change with
   // each call above.
   virtual uint32_t Interest(uint32_t wanted) const = 0;
-  // What the owner may do when epoll reports these events.
+  // The calls the owner may make when epoll reports these events.
   virtual uint32_t Ready(uint32_t events) const = 0;
 
   // Tells the peer that nothing more will be sent.

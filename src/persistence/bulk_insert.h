@@ -1,6 +1,6 @@
 // BulkInsert: puts the keys of an RDB file into the keyspace with several threads.
 //
-// The reading thread hands over keys with their values as they stand in the file. Each inserting
+// The reading thread passes on keys with their values as bytes of the file. Each inserting
 // thread has stripes of its own (stripe modulo threads), gets its keys in batches through a ring
 // that holds a few, decodes the values and inserts them: first the cache lines of a group of keys
 // are fetched, then each key goes in under its stripe's lock. So no two threads ever meet at a
@@ -48,7 +48,7 @@ class BulkInsert {
   BulkInsert(const BulkInsert&) = delete;
   BulkInsert& operator=(const BulkInsert&) = delete;
 
-  // What follows belongs to this database, which gets about so many keys.
+  // What follows belongs to this database, which gets about `keys` keys.
   void Select(int db, uint64_t keys);
   // A key that is there already is replaced. Before the first Add.
   void set_replace(bool on) { replace_ = on; }

@@ -26,7 +26,7 @@ class Replay {
     client_.id = engine_.NewClientId();
     client_.lane = lane_.index;
     client_.origin = engine::kFromLog;
-    client_.rate_exempt = true;
+    client_.rate.exempt = true;
   }
   ~Replay() { engine_.RemoveClient(lane_, client_); }
   Replay(const Replay&) = delete;

@@ -30,7 +30,7 @@ struct LoadProgress {
 };
 
 struct LoadOptions {
-  bool exclusive = false;  // the caller holds the gate closed: nobody locks
+  bool exclusive = false;  // the caller holds the gate closed: nothing is locked
   bool verify_checksum = true;
   // Keys of an RDB file that are past their time are kept: commands that follow may want them. The
   // base of an append-only log is loaded so; an RDB file at the beginning of a log always is.
@@ -41,7 +41,7 @@ struct LoadOptions {
   // A copy that outlives the load, where the engine's own may change meanwhile; nullptr: those.
   const config::Settings* settings = nullptr;
   LoadProgress* progress = nullptr;
-  snapshot::RdbAuxes aux;  // who takes what files have besides keys
+  snapshot::RdbAuxes aux;  // they take what files have besides keys
   // What is odd but no reason to stop.
   std::function<void(const std::string& text)> warn;
 };

@@ -20,8 +20,8 @@ using snapshot::CutKey;
 
 // Pages of the file stay mapped this far behind the reading.
 constexpr size_t kKeptMapped = 2 << 20;
-// Keys and values that are smaller in a file are rare. With so many bytes of the file for each key
-// the tables made for them take about as much as the file at most.
+// Keys and values that are smaller in a file are rare. With this many bytes of the file for each
+// key the tables made for them take about as much as the file at most.
 constexpr uint64_t kBytesPerKey = 12;
 
 class LoadingSink final : public storage::RdbSink {
@@ -45,7 +45,7 @@ class LoadingSink final : public storage::RdbSink {
   }
 
   base::Status Version(int /*version*/) override { return {}; }
-  // Fields that nobody takes are passed over, as in Redis.
+  // Unknown fields are skipped, as in Redis.
   base::Status Aux(std::string_view name, std::string_view value) override {
     for (snapshot::RdbAux* aux : options_.aux) {
       if (aux->LoadField(name, value)) break;
@@ -85,7 +85,8 @@ class LoadingSink final : public storage::RdbSink {
     for (snapshot::RdbAux* aux : options_.aux) {
       if (aux->LoadFunction(code)) return {};
     }
-    if (options_.warn) options_.warn("A function library is left out: nobody keeps it");
+    if (options_.warn)
+      options_.warn("A function library is left out: there is no place for libraries here");
     return {};
   }
   base::Status AuxData(const types::TypeInfo& /*type*/) override { return {}; }
@@ -139,7 +140,7 @@ class LoadingSink final : public storage::RdbSink {
     return {};
   }
 
-  // As with rdb-key-save-delay: below zero, a microsecond after so many keys.
+  // As with rdb-key-save-delay: below zero, a microsecond after that many keys.
   void Delay() {
     const int64_t delay = options_.key_delay_us;
     if (delay == 0) return;
@@ -174,7 +175,7 @@ base::Status Loader::LoadRdbBytes(const std::string& path, const base::MappedFil
   *size = end.size;
   std::optional<storage::RdbError> error = end.error;
   if (const auto& failure = sink.failure(); failure) {
-    // Found behind the reading thread's back, so it stands before whatever stopped that.
+    // Another thread found it, at an earlier place than the one where the reading thread stopped.
     const uint64_t offset =
         failure->at == nullptr ? 0 : static_cast<uint64_t>(failure->at - file.bytes().data());
     error = storage::RdbError{offset, failure->text};

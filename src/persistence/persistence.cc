@@ -1,5 +1,5 @@
-// The keeper: its queue of jobs, what commands ask for, the end. Snapshots, copies and new bases
-// stand in persistence_save.cc, loading in persistence_load.cc, the log's states in
+// The keeper: its queue of jobs, what commands start, the end. Snapshots, copies and new bases
+// are in persistence_save.cc, loading in persistence_load.cc, the log's states in
 // persistence_log.cc.
 #include "persistence/persistence.h"
 
@@ -29,14 +29,14 @@ namespace {
 // A snapshot that failed is not tried again by a rule before this many seconds.
 constexpr int64_t kSaveRetrySeconds = 5;
 constexpr int kSavingNice = 5;
-// So long the end of the server waits for a log that cannot be written.
+// How long the end of the server waits for a log that cannot be written.
 constexpr int64_t kShortPatienceMs = 1000;
 constexpr std::chrono::milliseconds kMemoryPause(10);
 
 }  // namespace
 
 Persistence::Persistence(engine::Engine* engine) : engine_(*engine) {
-  figures_.last_save_s = NowSeconds();
+  figures_.save.last_s = NowSeconds();
 }
 
 Persistence::~Persistence() { Stop(); }
@@ -135,7 +135,7 @@ void Persistence::Run() {
     }
     if (stopping_) continue;
     if (jobs_.empty()) base::IfMemory([this] { StartScheduled(); });
-    // A disk that fails is not asked again at once.
+    // After a failure of the disk there is no new try at once.
     if (RepairDue() || match_log_.load()) {
       wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_ || !jobs_.empty(); });
     }
@@ -156,22 +156,22 @@ void Persistence::StartLocked(Activity activity) {
   figures_.activity = activity;
   figures_.activity_since_s = NowSeconds();
   bool& scheduled =
-      activity == Activity::kBgsave ? figures_.save_scheduled : figures_.rewrite_scheduled;
+      activity == Activity::kBgsave ? figures_.save.scheduled : figures_.rewrite.scheduled;
   scheduled = false;
-  figures_.saving_after_flush = false;
+  figures_.save.runs_after_flush = false;
   figures_.cut_made = false;
   wake_.notify_all();
 }
 
 // REQUIRES: mutex_, nothing is queued.
 void Persistence::StartScheduled() {
-  if (figures_.rewrite_scheduled) {
+  if (figures_.rewrite.scheduled) {
     StartLocked(Activity::kRewrite);
-  } else if (figures_.save_scheduled) {
+  } else if (figures_.save.scheduled) {
     StartLocked(Activity::kBgsave);
-  } else if (figures_.save_after_flush && !giving_up_.load()) {
+  } else if (figures_.save.after_flush && !giving_up_.load()) {
     StartLocked(Activity::kBgsave);
-    figures_.saving_after_flush = true;
+    figures_.save.runs_after_flush = true;
   }
 }
 
@@ -195,7 +195,7 @@ void Persistence::RunAlone(const std::function<void()>& work) {
     try {
       engine_.Exclusively(engine_.house_lane(), work);
       done.set_value();
-    } catch (...) {  // it is the caller's
+    } catch (...) {  // the caller handles it
       done.set_exception(std::current_exception());
     }
     return {};
@@ -204,15 +204,15 @@ void Persistence::RunAlone(const std::function<void()>& work) {
   done.get_future().get();
 }
 
-// ---- what commands ask for ----
+// ---- for commands ----
 
 Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
   std::lock_guard lock(mutex_);
   const Activity now = figures_.activity;
   if (now == Activity::kBgsave || now == Activity::kSave || now == Activity::kCopy) {
-    // In Redis a save after FLUSHALL is over before anybody can ask for another.
-    if (!figures_.saving_after_flush || now == Activity::kCopy) return Started::kBusySame;
-    figures_.save_scheduled = true;
+    // In Redis a save after FLUSHALL is over before any client can start another.
+    if (!figures_.save.runs_after_flush || now == Activity::kCopy) return Started::kBusySame;
+    figures_.save.scheduled = true;
     return Started::kStarted;
   }
   if (now == Activity::kNone && jobs_.empty() && !in_exec) {
@@ -220,7 +220,7 @@ Persistence::Started Persistence::StartSave(bool schedule, bool in_exec) {
     return Started::kStarted;
   }
   if (!schedule && !in_exec) return Started::kBusyOther;
-  figures_.save_scheduled = true;
+  figures_.save.scheduled = true;
   wake_.notify_all();
   return Started::kScheduled;
 }
@@ -232,8 +232,8 @@ Persistence::Started Persistence::StartRewrite(bool in_exec) {
     StartLocked(Activity::kRewrite);
     return Started::kStarted;
   }
-  figures_.rewrite_scheduled = true;
-  figures_.rewrite_failures = 0;
+  figures_.rewrite.scheduled = true;
+  figures_.rewrite.failures = 0;
   wake_.notify_all();
   return Started::kScheduled;
 }
@@ -257,16 +257,16 @@ bool Persistence::FlushedAll(uint64_t changes) {
   // As Redis does: the old snapshot must not come back after a restart. One that is being written
   // is given up, or has the old data, so another has to follow.
   std::lock_guard lock(mutex_);
-  figures_.save_after_flush = true;
-  figures_.dirty_at_flush = engine_.Dirty() + changes;
+  figures_.save.after_flush = true;
+  figures_.save.dirty_at_flush = engine_.Dirty() + changes;
   return watched_.load() == nullptr;
 }
 
 void Persistence::AnswerWhenSaved(const Waiter& waiter, std::string reply) {
   std::lock_guard lock(mutex_);
   // It may be over already.
-  if (!figures_.save_after_flush) return Answer(waiter, std::move(reply));
-  save_waiters_.push_back({waiter, std::move(reply), figures_.dirty_at_flush});
+  if (!figures_.save.after_flush) return Answer(waiter, std::move(reply));
+  save_waiters_.push_back({waiter, std::move(reply), figures_.save.dirty_at_flush});
   if (figures_.activity == Activity::kNone && jobs_.empty()) StartScheduled();
 }
 
@@ -292,7 +292,7 @@ Persistence::Figures Persistence::figures() const {
 uint64_t Persistence::Changes() const {
   const uint64_t dirty = engine_.Dirty();
   const Figures now = figures();
-  const uint64_t before = now.save_after_flush ? now.dirty_at_flush : now.dirty_at_save;
+  const uint64_t before = now.save.after_flush ? now.save.dirty_at_flush : now.save.dirty;
   return dirty > before ? dirty - before : 0;
 }
 
@@ -305,16 +305,16 @@ void Persistence::Tick() {
   if (figures_.activity != Activity::kNone || !jobs_.empty()) return;
   StartScheduled();
   if (figures_.activity != Activity::kNone) return;
-  const auto changes = static_cast<int64_t>(dirty - std::min(dirty, figures_.dirty_at_save));
-  if (figures_.last_save_ok || now - figures_.last_save_try_s > kSaveRetrySeconds) {
+  const auto changes = static_cast<int64_t>(dirty - std::min(dirty, figures_.save.dirty));
+  if (figures_.save.last_ok || now - figures_.save.last_try_s > kSaveRetrySeconds) {
     for (const config::SaveRule& rule : settings.save_rules) {
-      if (changes < rule.changes || now - figures_.last_save_s <= rule.seconds) continue;
+      if (changes < rule.changes || now - figures_.save.last_s <= rule.seconds) continue;
       spdlog::info("{} changes in {} seconds. Saving...", rule.changes, rule.seconds);
       return StartLocked(Activity::kBgsave);
     }
   }
   if (watched_.load() == nullptr || settings.auto_aof_rewrite_percentage == 0 ||
-      now < figures_.next_auto_rewrite_s) {
+      now < figures_.rewrite.next_auto_s) {
     return;
   }
   const uint64_t size = log_->size();
@@ -365,7 +365,7 @@ base::Status Persistence::PrepareNow(const Ending& ending) {
       !log_->HasItsFiles()) {
     return status;
   }
-  spdlog::warn("{}. Nobody was told of what it lacks.", status.error());
+  spdlog::warn("{}. No client was told of the writes it lacks.", status.error());
   return {};
 }
 

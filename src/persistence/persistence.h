@@ -1,10 +1,10 @@
-// Persistence: what keeps the data. Owns the append-only log and one thread, the keeper, which does
+// Persistence: keeps the data. Owns the append-only log and one thread, the keeper, which does
 // everything that is slow, one job at a time: loading at start, snapshots, new bases of the log,
-// reloading, the save before exit. Whoever has to wait for a job is a blocked client or the main
-// thread, never an event loop.
+// reloading, the save before exit. Blocked clients and the main thread wait for jobs, event loops
+// never do.
 //
-// Invariants: log_ changes on the keeper's thread with the gate closed, so who is inside the gate
-// may look at it. Writes are refused while the log cannot be written, and, with
+// Invariants: log_ changes on the keeper's thread with the gate closed, so a thread inside the gate
+// may read it. Writes are refused while the log cannot be written, and, with
 // stop-writes-on-bgsave-error, after a snapshot that failed.
 //
 // Thread safety: the constructor, Start, Prepare, Stop and the destructor on the main
@@ -26,6 +26,8 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/reloader.h"
+#include "persistence/data_jobs.h"
+#include "persistence/figures.h"
 #include "persistence/loader.h"
 #include "snapshot/rdb_aux.h"
 #include "storage/aof_log.h"
@@ -39,32 +41,11 @@ class Persistence final : public engine::Reloader {
  public:
   using Waiter = engine::ReplyWaiter;
 
-  enum class Activity : uint8_t { kNone, kLoad, kBgsave, kSave, kRewrite, kCopy, kOther };
-
-  // What INFO shows of saves and rewrites. Times are Unix seconds, lengths seconds (-1: never).
-  struct Figures {
-    Activity activity = Activity::kNone;
-    int64_t activity_since_s = 0;
-    bool cut_made = false;  // what is under way has its snapshot: its number of keys is known
-    bool save_scheduled = false;
-    bool save_after_flush = false;    // FLUSHALL wants one, or it is under way
-    bool saving_after_flush = false;  // what is under way is that, and nobody else asked for it
-    bool rewrite_scheduled = false;
-    int64_t last_save_s = 0;
-    int64_t last_save_try_s = 0;
-    int64_t last_save_seconds = -1;
-    bool last_save_ok = true;
-    uint64_t saves = 0;
-    uint64_t dirty_at_save = 0;
-    uint64_t dirty_at_flush = 0;
-    int64_t last_save_images = 0;
-    int64_t last_rewrite_seconds = -1;
-    bool last_rewrite_ok = true;
-    uint64_t rewrites = 0;
-    uint64_t rewrite_failures = 0;  // one after another
-    int64_t next_auto_rewrite_s = 0;
-    int64_t last_rewrite_images = 0;
-  };
+  using Activity = SavingFigures::Activity;
+  using Figures = SavingFigures;
+  using LoadFigures = LoadingFigures;
+  using Copy = DataCopy;
+  using Replacement = DataReplacement;
 
   explicit Persistence(engine::Engine* engine);
   ~Persistence() override;
@@ -73,9 +54,9 @@ class Persistence final : public engine::Reloader {
   void Register(snapshot::RdbAux* aux) { aux_.push_back(aux); }
 
   // ---- start and end ----
-  // Takes the locks of what the settings say is written: the log, and the dump when there are save
-  // rules or one was written before. On an error, which says who has them and what to do, the
-  // locks of before are kept. On any thread.
+  // Takes the locks of the files that the settings say are written: the log, and the dump when
+  // there are save rules or one was written before. On an error, which says which process has them
+  // and what to do, the earlier locks are kept. On any thread.
   base::Status LockFiles(const config::Settings& settings);
   // Starts the keeper, which begins to load. Called before the loops serve; `loaded` is called when
   // that is over, on the keeper's thread.
@@ -83,16 +64,7 @@ class Persistence final : public engine::Reloader {
   bool loading() const { return loading_.load(std::memory_order_acquire); }
   // Why not all could be loaded; empty when all went well. After `loaded` was called.
   const std::string& load_error() const { return load_error_; }
-  // How far loading is, or the last one was.
-  struct LoadFigures {
-    int64_t start_ms = 0;
-    uint64_t total_bytes = 0;
-    uint64_t loaded_bytes = 0;
-    uint64_t keys_loaded = 0;
-    uint64_t keys_expired = 0;
-    double rate = 0;  // bytes a second
-    int64_t eta_s = 0;
-  };
+  // How far loading is, or how far the last one was.
   LoadFigures load_figures() const;
   // "Loading: 43% (512 of 1190 MB), 310 MB/s, 2 s left"
   std::string ProgressLine() const;
@@ -110,17 +82,7 @@ class Persistence final : public engine::Reloader {
   base::Status Prepare(const Ending& ending);
   // Whether a log that was switched on has no base yet: there may be no other copy of the data.
   bool writes_first_base() const { return first_base_.load(); }
-  // The data set of a master takes the place of the one that is there.
-  struct Replacement {
-    std::string path;  // an RDB file, all of it; it is removed, or becomes the dump
-    // Whether it is still wanted, asked when the next thing is that the data of before goes. With
-    // the gate closed.
-    std::function<bool()> wanted;
-    // The data is in memory. With the gate closed, before clients are served again.
-    std::function<void()> loaded;
-    // On the keeper's thread, after `loaded`, or instead. `emptied`: the data of before is gone.
-    std::function<void(const base::Status& status, bool emptied)> done;
-  };
+  // The data set of a master takes the place of this server's.
   void Replace(Replacement replacement);
   // Whether memory lacks what Replace was to bring: then nothing is saved, and the files keep what
   // they have, until another Replace, or KeepWhatThereIs.
@@ -131,18 +93,6 @@ class Persistence final : public engine::Reloader {
   // Ends the keeper and the log. REQUIRES: the loops have ended.
   void Stop();
 
-  // A copy of the data set for others: made like a snapshot, when nothing else is being made.
-  struct Copy {
-    std::function<base::Status(std::string_view)> sink;  // where it goes
-    bool keys = true;
-    bool functions = true;
-    bool stock = false;                  // for a stock Redis 7.0
-    std::vector<snapshot::RdbAux*> aux;  // besides those of the data set
-    std::function<void()> at_cut;        // with the gate closed
-    std::function<void()> after_cut;     // outside, before anything is written that depends on it
-    uint64_t left_out = 0;               // keys that a stock server would not read
-    std::function<void(const base::Result<uint64_t>&)> done;  // on the keeper's thread
-  };
   void MakeCopy(std::shared_ptr<Copy> copy);
   // Runs `work` on the keeper with the gate closed, some time later.
   void PostAlone(std::function<void()> work);
@@ -157,7 +107,7 @@ class Persistence final : public engine::Reloader {
   // About ten times a second, on the first loop: save rules, growth of the log.
   void Tick();
   // FLUSHALL was run; it will count as that many changes. True when nothing but a snapshot keeps
-  // it: its client is to be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
+  // it: its client must be answered by AnswerWhenSaved. REQUIRES: the gate is closed.
   bool FlushedAll(uint64_t changes);
   // Answers when a snapshot of after the last FLUSHALL is saved, or could not be, as in Redis.
   void AnswerWhenSaved(const Waiter& waiter, std::string reply);
@@ -176,10 +126,10 @@ class Persistence final : public engine::Reloader {
   uint64_t Changes() const;
 
   // ---- answers that wait for the log ----
-  // What has to keep the changes that a reply tells of before the reply may leave; nullptr:
-  // nothing. REQUIRES: inside the gate, as long as it is used.
+  // The barrier that must keep a change before a reply that tells of it may leave; nullptr:
+  // there is none. REQUIRES: inside the gate, as long as it is used.
   const journal::Barrier* barrier() const { return watched_.load(std::memory_order_relaxed); }
-  // Called when more is kept; nullptr: nobody is to be told any more.
+  // Called when more is kept; nullptr: no longer.
   void OnDurable(std::function<void()> wake);
 
  private:
@@ -199,7 +149,7 @@ class Persistence final : public engine::Reloader {
     config::Settings settings;
     storage::RdbWriter::Origin origin;
     uint64_t dirty = 0;
-    bool commands = false;  // aof-use-rdb-preamble no: the base of the log is to be commands
+    bool commands = false;  // aof-use-rdb-preamble no: the base of the log has commands
   };
 
   class PartLoader;
@@ -243,7 +193,7 @@ class Persistence final : public engine::Reloader {
   void UnlockFiles();
   // The dump that lies there is of another data set, and not to be overwritten.
   void KeepDump(const config::Settings& settings, const storage::RecoveryPlan& plan);
-  // Where to put what stands at the path before it is replaced; "": it may be replaced.
+  // Where to put the file at the path before it is replaced; "": it may be replaced.
   std::string AsideName(const std::string& path) const;
   base::Status FollowFiles(const config::Settings& now);
   base::Result<std::shared_ptr<storage::DataLock>> LockDump(const config::Settings& settings);

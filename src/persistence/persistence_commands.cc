@@ -1,4 +1,4 @@
-// The commands about keeping the data: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF.
+// The commands of persistence: SAVE, BGSAVE, LASTSAVE, BGREWRITEAOF.
 #include <string>
 
 #include "commands/family.h"
@@ -20,11 +20,11 @@ bool InExec(Context& ctx) { return EngineContext::Of(ctx).client().has(engine::k
 void Save(Context& ctx) {
   Persistence& persistence = ctx.part<Persistence>();
   const Persistence::Figures now = persistence.figures();
-  if (now.activity == Persistence::Activity::kBgsave && !now.saving_after_flush) {
+  if (now.activity == Persistence::Activity::kBgsave && !now.save.runs_after_flush) {
     return ctx.Error("ERR Background save already in progress");
   }
   const engine::Client& client = engine::BlockForReply(ctx);
-  persistence.Save({client.lane, client.id, client.block_token});
+  persistence.Save({client.lane, client.id, client.wait.token});
 }
 
 void Bgsave(Context& ctx) {
@@ -58,7 +58,7 @@ void Bgrewriteaof(Context& ctx) {
   }
 }
 
-void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().last_save_s); }
+void Lastsave(Context& ctx) { ctx.reply().Int(ctx.part<Persistence>().figures().save.last_s); }
 
 constexpr uint32_t kSaveFlags = commands::kAdmin | commands::kNoscript | commands::kNoAsyncLoading;
 
@@ -102,7 +102,8 @@ constexpr commands::CommandSpec kRows[] = {
      .flags = kSaveFlags,
      .group = "server",
      .since = "1.0.0",
-     .summary = "Begins the append-only log anew, from the data as it is, in the background.",
+     .summary =
+         "Starts a new base of the append-only log from the present data, in the background.",
      .complexity = "O(1)",
      .reply = "a line that says so",
      .example = "BGREWRITEAOF"},

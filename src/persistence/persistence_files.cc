@@ -1,4 +1,4 @@
-// Whose the files are: the locks of the dump and the log, and the id of the data set.
+// The files' owner: the locks of the dump and the log, and the id of the data set.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -85,7 +85,7 @@ void Persistence::UnlockFiles() {
   log_lock_.reset();
 }
 
-// The locks go with the files. What is being written keeps its own until it is done.
+// The locks go with the files. A file that is being written keeps its lock until it is done.
 base::Status Persistence::FollowFiles(const config::Settings& now) {
   if (now.dir != dir_ && loading()) {
     return base::Error{"The directory can't be changed while the data is being loaded"};

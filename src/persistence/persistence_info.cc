@@ -1,4 +1,4 @@
-// INFO's section about what keeps the data: loading, snapshots, the append-only log.
+// INFO's section about persistence: loading, snapshots, the append-only log.
 #include <algorithm>
 
 #include "engine/info.h"
@@ -34,13 +34,13 @@ void SaveFields(InfoWriter& out, const Persistence& persistence,
   const bool saving = figures.activity == Activity::kBgsave || figures.activity == Activity::kCopy;
   out.Field("rdb_changes_since_last_save", persistence.Changes());
   out.Field("rdb_bgsave_in_progress", saving ? 1 : 0);
-  out.Field("rdb_last_save_time", figures.last_save_s);
-  out.Field("rdb_last_bgsave_status", OkOr(figures.last_save_ok));
-  out.Field("rdb_last_bgsave_time_sec", figures.last_save_seconds);
+  out.Field("rdb_last_save_time", figures.save.last_s);
+  out.Field("rdb_last_bgsave_status", OkOr(figures.save.last_ok));
+  out.Field("rdb_last_bgsave_time_sec", figures.save.last_seconds);
   out.Field("rdb_current_bgsave_time_sec",
             saving ? out.now_ms / 1000 - figures.activity_since_s : -1);
-  out.Field("rdb_saves", figures.saves);
-  out.Field("rdb_last_cow_size", figures.last_save_images);
+  out.Field("rdb_saves", figures.save.count);
+  out.Field("rdb_last_cow_size", figures.save.last_images);
   const Persistence::LoadFigures load = persistence.load_figures();
   out.Field("rdb_last_load_keys_expired", load.keys_expired);
   out.Field("rdb_last_load_keys_loaded", load.keys_loaded);
@@ -52,21 +52,21 @@ void LogFields(InfoWriter& out, const Persistence& persistence,
   const bool rewriting = figures.activity == Activity::kRewrite;
   out.Field("aof_enabled", out.engine.settings().appendonly ? 1 : 0);
   out.Field("aof_rewrite_in_progress", rewriting ? 1 : 0);
-  out.Field("aof_rewrite_scheduled", figures.rewrite_scheduled ? 1 : 0);
-  out.Field("aof_last_rewrite_time_sec", figures.last_rewrite_seconds);
+  out.Field("aof_rewrite_scheduled", figures.rewrite.scheduled ? 1 : 0);
+  out.Field("aof_last_rewrite_time_sec", figures.rewrite.last_seconds);
   out.Field("aof_current_rewrite_time_sec",
             rewriting ? out.now_ms / 1000 - figures.activity_since_s : -1);
-  out.Field("aof_last_bgrewrite_status", OkOr(figures.last_rewrite_ok));
-  out.Field("aof_rewrites", figures.rewrites);
-  out.Field("aof_rewrites_consecutive_failures", figures.rewrite_failures);
+  out.Field("aof_last_bgrewrite_status", OkOr(figures.rewrite.last_ok));
+  out.Field("aof_rewrites", figures.rewrite.count);
+  out.Field("aof_rewrites_consecutive_failures", figures.rewrite.failures);
   out.Field("aof_last_write_status",
             OkOr(log == nullptr || log->state() == storage::AofLog::State::kGood));
-  out.Field("aof_last_cow_size", figures.last_rewrite_images);
+  out.Field("aof_last_cow_size", figures.rewrite.last_images);
   out.Fields({"module_fork_in_progress", "module_fork_last_cow_size"}, "0");
   if (log == nullptr) return;
   out.Field("aof_current_size", log->size());
   out.Field("aof_base_size", log->base_size());
-  out.Field("aof_pending_rewrite", figures.rewrite_scheduled ? 1 : 0);
+  out.Field("aof_pending_rewrite", figures.rewrite.scheduled ? 1 : 0);
   out.Field("aof_buffer_length", log->buffered());
   out.Field("aof_pending_bio_fsync", 0);
   out.Field("aof_delayed_fsync", log->delayed_syncs());
@@ -82,7 +82,7 @@ void PersistenceSection(InfoWriter& out) {
   uint64_t done = 0;
   if (figures.activity == Activity::kBgsave || figures.activity == Activity::kSave ||
       figures.activity == Activity::kRewrite) {
-    // Before its cut a save is going to have the keys of now.
+    // Before its cut a save will have the present keys.
     total = figures.cut_made ? snapshot.keys_total() : out.engine.keyspace().AllKeys();
     done = figures.cut_made ? snapshot.keys_done() : 0;
   }

@@ -29,8 +29,8 @@ std::string DirectoryFor(const config::Settings& settings) {
   return PathIn(settings.dir, settings.appenddirname);
 }
 
-// The last line of a log's file, when it is a comment; the lines that tell what is synced are
-// passed over. Else empty.
+// The last line of a log's file, when it is a comment; the lines that say what is synced are
+// skipped. Else empty.
 std::string EndLineOf(storage::FileSystem& files, const std::string& path) {
   constexpr uint64_t kLooked = 4096;
   const auto size = files.Size(path);
@@ -58,7 +58,7 @@ storage::DataPlaces PlacesOf(const config::Settings& settings) {
 
 }  // namespace
 
-// ---- how far it is ----
+// ---- progress ----
 
 uint64_t Persistence::SizeOf(const std::string& path) const {
   struct stat info {};
@@ -112,7 +112,7 @@ LoadOptions Persistence::OptionsFor(const config::Settings& settings, bool exclu
   options.verify_checksum = settings.rdbchecksum && !engine_.switches().skip_checksums.load();
   options.progress = &progress_;
   options.aux = aux_;
-  options.keep_expired = engine_.role().replica();  // its master says what goes
+  options.keep_expired = engine_.role().replica();  // its master says which keys expire
   options.key_delay_us = settings.key_load_delay;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
@@ -178,7 +178,7 @@ base::Status Persistence::LoadLog(const config::Settings& settings, RecoveryPlan
   return storage::RepairLog(files_, *plan);
 }
 
-// What is about to be done to the files of the log.
+// Logs the changes that are about to be made to the files of the log.
 void Persistence::TellRepairs(const RecoveryPlan& plan) {
   if (plan.ring.lacking > 0) {
     spdlog::warn("{} lacked {} bytes that were synced: restored from {}", plan.ring.file,
@@ -269,8 +269,8 @@ void Persistence::Load() {
     if (const std::string text = aux->Loaded(); !text.empty()) spdlog::info("{}", text);
   }
   std::lock_guard lock(mutex_);
-  figures_.dirty_at_save = engine_.Dirty();
-  figures_.last_save_s = NowSeconds();
+  figures_.save.dirty = engine_.Dirty();
+  figures_.save.last_s = NowSeconds();
 }
 
 // ---- DEBUG ----
@@ -311,8 +311,8 @@ std::string Persistence::ReloadNow(uint32_t options) {
     }
     spdlog::warn("DB reloaded by DEBUG RELOAD");
     engine_.waiting().ServeEverybody(engine_.house_lane());
-    // The log does not know of what came in besides itself, nor of keys that were left out because
-    // their time had come.
+    // The log lacks data that came from elsewhere, and the removal of keys that were left out
+    // because they had expired.
     if (log_ != nullptr) static_cast<void>(StartRewrite(true));
   });
   return reply;
@@ -335,7 +335,7 @@ std::string Persistence::LoadAofNow() {
     }
     if (status) {
       EmptyAll();
-      // What its ring has is in the files: they were synced.
+      // The files have the bytes of its ring: they were synced.
       RecoveryPlan plan = storage::PlanLog(files_, DirectoryFor(settings), {}, manifest);
       status = LoadLog(settings, &plan, true);
     }

@@ -1,5 +1,5 @@
 // The append-only log as the server sees it: switched on and off, in good order or in trouble, and
-// who waits for its syncs.
+// the callback for clients that wait for its syncs.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -135,7 +135,7 @@ void Persistence::MatchAppendonly() {
   first_base_.store(false);
 }
 
-// Files of an earlier log lack what happened since: they are history once the new base is there.
+// Files of an earlier log lack later changes: they are history once the new base is there.
 base::Status Persistence::TurnOn(const config::Settings& settings) {
   AofManifest manifest;
   const std::string directory = PathIn(settings.dir, settings.appenddirname);
@@ -149,13 +149,13 @@ base::Status Persistence::TurnOn(const config::Settings& settings) {
   return BeginLog(std::move(log));
 }
 
-// What was logged is synced before replies that wait for it are let go.
+// The log is synced before replies that wait for it are sent.
 void Persistence::TurnOff() {
   spdlog::info("AOF is turned off");
   engine_.Exclusively(engine_.house_lane(), [&] { engine_.journal().Detach(*log_); });
   const uint64_t end = engine_.journal().next_ticket();
   for (int tries = 0; tries < 5000 && log_->durable() < end; ++tries) {
-    // The journal does not know the log any more: this thread stands in for it.
+    // The journal does not know the log any more: this thread does its part.
     log_->RequestSync();
     log_->Pause();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -197,7 +197,7 @@ base::Status Persistence::SettingsChanged(const config::Settings& now) {
   log_->SetRing(now.aof_ring);
   log_->SetPolicy(PolicyOf(now));
   if (watched_.load() != nullptr) Watch(now);
-  // Answers that wait may now have waited enough, or be left to the log's thread.
+  // Answers that wait may be ready now, or the log's thread may have to sync for them.
   {
     std::lock_guard lock(trouble_mutex_);
     if (on_durable_) on_durable_();
@@ -251,7 +251,7 @@ void Persistence::UpdateRefusalLocked() {
   }
 }
 
-// ---- who waits for a sync ----
+// ---- clients that wait for a sync ----
 
 void Persistence::OnDurable(std::function<void()> wake) {
   std::lock_guard lock(trouble_mutex_);

@@ -25,7 +25,7 @@ using storage::PathIn;
 
 namespace {
 
-// Looks at all of a file before anything is given up for it.
+// Checks all of a file before any data is given up for it.
 class CheckingSink final : public storage::RdbSink {
  public:
   explicit CheckingSink(const config::Settings& settings) : settings_(settings) {}
@@ -64,7 +64,7 @@ class CheckingSink final : public storage::RdbSink {
   std::string data_set_;
 };
 
-// Returns the id of the data set that the file tells, "" when it tells none.
+// Returns the id of the data set in the file, "" when it has none.
 base::Result<std::string> CheckFile(const std::string& path, const config::Settings& settings) {
   auto file = base::MappedFile::Open(path);
   if (!file) return base::Error{file.error()};
@@ -82,7 +82,7 @@ base::Result<std::string> CheckFile(const std::string& path, const config::Setti
 }  // namespace
 
 void Persistence::Replace(Replacement replacement) {
-  GiveUp();  // what is being saved will soon be of no use
+  GiveUp();  // a save under way will soon be of no use
   const auto work = [this, replacement = std::move(replacement)]() -> std::string {
     giving_up_.store(false);
     bool emptied = false;
@@ -97,7 +97,7 @@ void Persistence::Replace(Replacement replacement) {
     }
     static_cast<void>(files_.Remove(replacement.path));
     replacement.done(status, emptied);
-    // Until this is done the files are those of before.
+    // Until this is done the files have the earlier data.
     if (status && log_ != nullptr) static_cast<void>(Rewrite());
     return {};
   };
@@ -159,8 +159,8 @@ void Persistence::AwaitNeedsBase() {
   }
 }
 
-// Without a log the file is the new dump, and the data set is the one it says. Where nothing is to
-// be kept it goes, if the settings say so.
+// Without a log the file is the new dump, and the data set is the one it says. Where nothing has to
+// be kept it is removed, if the settings say so.
 void Persistence::KeepReceived(const std::string& path, const std::string& data_set,
                                const config::Settings& settings) {
   if (settings.save_rules.empty() && settings.rdb_del_sync_files) {
@@ -177,8 +177,8 @@ void Persistence::KeepReceived(const std::string& path, const std::string& data_
   }
   if (!data_set.empty()) data_set_ = data_set;
   const std::lock_guard guard(mutex_);
-  figures_.dirty_at_save = engine_.Dirty();
-  figures_.last_save_s = NowSeconds();
+  figures_.save.dirty = engine_.Dirty();
+  figures_.save.last_s = NowSeconds();
 }
 
 }  // namespace sava::persistence

@@ -1,4 +1,5 @@
-// What the keeper writes: snapshots, copies for others, new bases of the log, each from a cut.
+// The files that the keeper writes: snapshots, copies for others, new bases of the log, each from a
+// cut.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -32,7 +33,7 @@ config::Settings Persistence::SettingsNow() {
   return copy;
 }
 
-// The memory in use is asked for with the gate closed, too: a FLUSHALL may take tables away.
+// The memory in use is read with the gate closed, too: a FLUSHALL may take tables away.
 Persistence::Cut Persistence::BeforeCut(bool for_log) {
   Cut cut;
   engine_.Exclusively(engine_.house_lane(), [&] {
@@ -60,7 +61,7 @@ Persistence::Cut Persistence::BeginCut(bool for_log, bool commands) {
     std::lock_guard lock(mutex_);
     figures_.cut_made = true;
   }
-  // Whoever wanted it to end may have asked before it began.
+  // GiveUp may have been called before it began.
   if (giving_up_.load()) GiveUp();
   return cut;
 }
@@ -98,7 +99,7 @@ base::Status Persistence::SaveSnapshot(bool background) {
   if (background) {
     spdlog::info("Background saving started");
     std::lock_guard lock(mutex_);
-    figures_.last_save_try_s = start;
+    figures_.save.last_try_s = start;
   }
   Cut cut;
   base::Status status = WithMemory([&] { return WriteSnapshot(&cut); });
@@ -139,21 +140,21 @@ void Persistence::NoteSave(const base::Status& status, const Cut& cut, int64_t s
   {
     std::lock_guard lock(mutex_);
     const int64_t now = NowSeconds();
-    if (background) figures_.last_save_seconds = now - start_s;
-    figures_.last_save_images = engine_.snapshot().peak_bytes();
+    if (background) figures_.save.last_seconds = now - start_s;
+    figures_.save.last_images = engine_.snapshot().peak_bytes();
     if (status) {
-      figures_.last_save_s = now;
-      figures_.last_save_ok = true;
-      figures_.dirty_at_save = cut.dirty;
-      ++figures_.saves;
-      if (cut.dirty >= figures_.dirty_at_flush) figures_.save_after_flush = false;
+      figures_.save.last_s = now;
+      figures_.save.last_ok = true;
+      figures_.save.dirty = cut.dirty;
+      ++figures_.save.count;
+      if (cut.dirty >= figures_.save.dirty_at_flush) figures_.save.after_flush = false;
     } else if (!aborted && background) {
-      figures_.last_save_ok = false;
+      figures_.save.last_ok = false;
     }
-    // A disk that fails is not asked again at once: from now on it is a matter of the save rules.
-    if (!status && !aborted) figures_.save_after_flush = false;
+    // After a failure of the disk there is no new try at once: the save rules decide from now on.
+    if (!status && !aborted) figures_.save.after_flush = false;
     if (!aborted) AnswerSaveWaiters(status ? cut.dirty : UINT64_MAX);
-    save_failed_.store(!figures_.last_save_ok);
+    save_failed_.store(!figures_.save.last_ok);
   }
   UpdateRefusal();
 }
@@ -164,7 +165,7 @@ void Persistence::MakeCopy(std::shared_ptr<Copy> copy) {
   const auto work = [this, copy]() -> std::string {
     base::Result<uint64_t> written = base::Error{"out of memory"};
     base::IfMemory([&] { written = WriteCopy(*copy); });
-    // What is called may hold the copy in turn.
+    // The callbacks may hold the copy in turn.
     const auto done = std::exchange(copy->done, nullptr);
     copy->at_cut = nullptr;
     copy->after_cut = nullptr;
@@ -303,19 +304,19 @@ void Persistence::NoteRewrite(const base::Status& status, int64_t start_s) {
   }
   std::lock_guard lock(mutex_);
   const int64_t now = NowSeconds();
-  figures_.last_rewrite_seconds = now - start_s;
-  figures_.last_rewrite_images = engine_.snapshot().peak_bytes();
-  figures_.last_rewrite_ok = status.ok();
+  figures_.rewrite.last_seconds = now - start_s;
+  figures_.rewrite.last_images = engine_.snapshot().peak_bytes();
+  figures_.rewrite.last_ok = status.ok();
   if (status) {
-    ++figures_.rewrites;
-    figures_.rewrite_failures = 0;
-    figures_.next_auto_rewrite_s = 0;
+    ++figures_.rewrite.count;
+    figures_.rewrite.failures = 0;
+    figures_.rewrite.next_auto_s = 0;
     return;
   }
-  const uint64_t failures = ++figures_.rewrite_failures;
+  const uint64_t failures = ++figures_.rewrite.failures;
   if (failures < kRewritePatience) return;
   const uint64_t doublings = std::min<uint64_t>(failures - kRewritePatience, 6);
-  figures_.next_auto_rewrite_s =
+  figures_.rewrite.next_auto_s =
       now + std::min<int64_t>(int64_t{60} << doublings, kRewriteLongestPause);
 }
 

@@ -9,8 +9,8 @@
 
 namespace sava::replication {
 
-// Pairs of a name and a value. Capabilities that nobody knows are no error; the error is what the
-// replica is answered, and what stands before it has counted. REQUIRES: an even number of words.
+// Pairs of a name and a value. Unknown capabilities are no error; the error is the reply
+// to the replica, and the pairs before it have taken effect. REQUIRES: an even number of words.
 base::Status Announce(std::span<const std::string_view> words, engine::Announcement* announced);
 
 }  // namespace sava::replication

@@ -7,7 +7,7 @@ namespace sava::replication {
 
 namespace {
 
-// So many blocks leave at once: a slow reader that is dropped may have kept gigabytes.
+// At most this many blocks leave at once: a slow reader that is dropped may have kept gigabytes.
 constexpr int kTrimAtOnce = 64;
 constexpr int64_t kBlocksOfBacklog = 16;
 

@@ -2,8 +2,8 @@
 // Replicas read them where they are; one that comes back asks for what it has missed.
 //
 // Each reader holds the block it is at; blocks leave from the front when no reader needs them and
-// what is left is enough. So a slow reader keeps all behind it, and who counts that (end - at)
-// may drop it. Bytes are numbered from the first one of the stream's history; the first has 0.
+// the rest is enough. So a slow reader keeps all behind it; its owner may count that (end - at)
+// and drop it. Bytes are numbered from the first one of the stream's history; the first has 0.
 //
 // A part of the stream may be of no use to a stock server (foreign): its place is remembered.
 //
@@ -30,8 +30,8 @@ struct BacklogBlock {
   const std::unique_ptr<char[]> data;
 };
 
-// Where a reader is: the byte it wants next, and the block it holds, which has that byte or stands
-// before the one that has it.
+// Where a reader is: the byte it wants next, and the block it holds, which has that byte or is
+// the one before it.
 struct BacklogPlace {
   int64_t at = 0;
   std::shared_ptr<BacklogBlock> block;
@@ -64,7 +64,7 @@ class Backlog {
   int64_t first() const;
   // None: it is not there, or does not come next. `at` may be end().
   std::optional<BacklogPlace> Open(int64_t at);
-  // Bytes at the place, before `limit`, as far as they stand in one block; the place is moved to
+  // Bytes at the place, before `limit`, as far as they are in one block; the place is moved to
   // the next block when it is at the end of one. Empty: there are none.
   std::string_view Read(BacklogPlace* place, int64_t limit);
   // The first foreign part that ends behind `at`.

@@ -9,7 +9,7 @@ namespace sava::replication {
 
 namespace {
 
-// Places that wait for the log are noted one by one up to so many.
+// At most this many places that wait for the log are noted one by one.
 constexpr size_t kMostHeld = 4096;
 
 }  // namespace
@@ -137,7 +137,7 @@ void ChangeStream::TellMarks(uint64_t next) {
   });
 }
 
-// Their replicas are being dropped: nobody is to wait for a place any longer.
+// Their replicas are being dropped: nothing may wait for a place any longer.
 void ChangeStream::TellAllMarks() {
   for (const Request& request : std::exchange(requests_, {})) request.tell(MarkHere());
 }

@@ -2,7 +2,7 @@
 //
 // As a consumer of the journal it frames records (SELECT, MULTI and EXEC) and appends them to the
 // backlog; PING and GETACK, which belong to no record, it puts between two. Replicas may read what
-// the log keeps (D6 of the design: no replica is ahead of the master's own disk). A server that is
+// the log keeps (no replica is ahead of the master's own disk). A server that is
 // a replica itself appends its master's bytes instead.
 //
 // Without replicas, and repl-backlog-ttl after the last one, there is no backlog and the stream
@@ -34,13 +34,13 @@ namespace sava::replication {
 class ChangeStream final : public journal::Consumer, public Stream {
  public:
   struct Hooks {
-    // Everything below this ticket is kept. On the thread that merges, or that keeps.
+    // Everything below this ticket is kept. On the thread that merges, or that writes the log.
     std::function<uint64_t()> kept;
     // Something was appended, or may be read now. On the same.
     std::function<void()> moved;
-    // The journal is to bring its records. With the gate closed.
+    // The journal must send its records. With the gate closed.
     std::function<void()> attach = [] {};
-    // Replicas are to be dropped. With the gate closed.
+    // Replicas must be dropped. With the gate closed.
     std::function<void(std::string_view why)> drop;
   };
   // Where a copy of the data set belongs in the stream.
@@ -87,7 +87,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
   // and here is, or was a moment later, the end of what records have brought: a PING or GETACK
   // behind it tells of no change.
   int64_t data_end() const { return data_end_.load(std::memory_order_acquire); }
-  // Asked for with the next Pause: whoever asks nudges the journal.
+  // Takes effect at the next Pause: the caller nudges the journal.
   void WantPing() { wants_ping_.store(true); }
   void WantAcks() { wants_acks_.store(true); }
   // More is kept.

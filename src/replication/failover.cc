@@ -16,8 +16,9 @@ namespace {
 using Replicas = std::vector<std::shared_ptr<Replica>>;
 
 const Replica* Find(const Replicas& replicas, const std::string& host, int64_t port) {
-  const auto found = std::ranges::find_if(
-      replicas, [&](const auto& one) { return one->ip == host && one->port == port; });
+  const auto found = std::ranges::find_if(replicas, [&](const auto& one) {
+    return one->identity.ip == host && one->identity.port == port;
+  });
   return found == replicas.end() ? nullptr : found->get();
 }
 
@@ -117,10 +118,10 @@ void Failover::Tick(int64_t now_ms) {
   if (master_.stream().merged() < ticket) return master_.engine().journal().Nudge();
   const int64_t end = master_.stream().offset();
   for (const auto& replica : master_.replicas()) {
-    const bool wanted =
-        wish.host.empty() || (replica->ip == wish.host && replica->port == wish.port);
-    if (wanted && replica->online() && replica->acked.load() == end) {
-      return HandOver(replica->ip, replica->port);
+    const bool wanted = wish.host.empty() ||
+                        (replica->identity.ip == wish.host && replica->identity.port == wish.port);
+    if (wanted && replica->online() && replica->acks.bytes.load() == end) {
+      return HandOver(replica->identity.ip, replica->identity.port);
     }
   }
 }

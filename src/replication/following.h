@@ -17,7 +17,7 @@ class Following {
 
   // Any thread:
   virtual bool is_replica() const = 0;
-  // Its link stands and it is up to date: it may have replicas of its own.
+  // Its link is up and it is up to date: it may have replicas of its own.
   virtual bool link_is_up() const = 0;
 
   // INFO's lines from master_host to replica_announced; ROLE's answer. Inside the gate.
@@ -34,7 +34,7 @@ class Following {
   virtual void TakeOver() = 0;
 };
 
-// A server that follows nobody.
+// A server that follows no master.
 class FollowsNobody : public Following {
  public:
   bool is_replica() const override { return false; }

@@ -36,7 +36,7 @@ struct History {
   std::string second_id = std::string(kIdDigits, '0');
   int64_t second_offset = -1;
 
-  // Whether somebody who has followed `asked_id` and wants the byte `from` next has seen nothing
+  // Whether a replica that has followed `asked_id` and wants the byte `from` next has seen nothing
   // but what belongs to this history.
   bool Covers(std::string_view asked_id, int64_t from) const {
     if (base::EqualsNoCase(asked_id, id)) return true;

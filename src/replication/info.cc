@@ -33,10 +33,12 @@ void Replicas(InfoWriter& out, const Master& master) {
   }
   size_t number = 0;
   for (const auto& replica : replicas) {
-    const int64_t lag =
-        replica->online() && replica->psync ? (out.now_ms - replica->ack_ms.load()) / 1000 : 0;
-    out.Line("slave{}:ip={},port={},state={},offset={},lag={}", number++, replica->ip,
-             replica->port, StateName(*replica), replica->acked.load(), std::max<int64_t>(lag, 0));
+    const int64_t lag = replica->online() && replica->identity.psync
+                            ? (out.now_ms - replica->acks.at_ms.load()) / 1000
+                            : 0;
+    out.Line("slave{}:ip={},port={},state={},offset={},lag={}", number++, replica->identity.ip,
+             replica->identity.port, StateName(*replica), replica->acks.bytes.load(),
+             std::max<int64_t>(lag, 0));
   }
 }
 

@@ -61,7 +61,7 @@ void Master::SettingsChanged(const config::Settings& settings) {
   CountGood(engine_.clock().WallMillis());
 }
 
-// ---- who comes and goes ----
+// ---- replicas come and go ----
 
 bool Master::SendsNative(const engine::Announcement& announced) const {
   switch (engine_.settings().repl_native_types) {
@@ -79,23 +79,25 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
   auto replica = std::make_shared<Replica>();
   replica->client = client.id;
   replica->lane = client.lane;
-  replica->address = client.addr.substr(0, client.addr.rfind(':'));
-  if (client.announced != nullptr) replica->announced = *client.announced;
-  replica->ip = replica->announced.ip.empty() ? replica->address : replica->announced.ip;
-  replica->port = replica->announced.port;
-  replica->psync = psync;
-  replica->native = SendsNative(replica->announced);
+  replica->identity.address = client.peer.addr.substr(0, client.peer.addr.rfind(':'));
+  if (client.peer.announced != nullptr) replica->identity.announced = *client.peer.announced;
+  replica->identity.ip = replica->identity.announced.ip.empty() ? replica->identity.address
+                                                                : replica->identity.announced.ip;
+  replica->identity.port = replica->identity.announced.port;
+  replica->identity.psync = psync;
+  replica->identity.native = SendsNative(replica->identity.announced);
   replica->since_ms = engine_.clock().WallMillis();
-  replica->ack_ms.store(replica->since_ms);
+  replica->acks.at_ms.store(replica->since_ms);
   replica->wake = [this, lane = client.lane, id = client.id] {
     engine_.lanes()[lane]->mailbox.Post({engine::Mail::Kind::kWake, id, nullptr});
   };
   // Whether the copy is sent as it is made, or when its length is known.
-  replica->announced.eof = replica->announced.eof &&
-                           (engine_.settings().repl_diskless_sync || replica->announced.filtered);
+  replica->identity.announced.eof =
+      replica->identity.announced.eof &&
+      (engine_.settings().repl_diskless_sync || replica->identity.announced.filtered);
   client.set(engine::kClientReplica);
-  client.rate_exempt = true;
-  if (engine_.settings().repl_disable_tcp_nodelay) net::SetNoDelay(client.fd, false);
+  client.rate.exempt = true;
+  if (engine_.settings().repl_disable_tcp_nodelay) net::SetNoDelay(client.peer.fd, false);
   unused_since_ms_.store(0);
   return replica;
 }
@@ -111,12 +113,12 @@ bool Master::Resume(Client& client, std::string_view id, int64_t from) {
   replica->state.store(Replica::State::kOnline);
   replica->queued = false;
   replica->position.store(from);
-  replica->acked.store(from);
+  replica->acks.bytes.store(from);
   spdlog::info(
       "Partial resynchronization request from {} accepted. Sending {} bytes of backlog starting "
       "from offset {}.",
       replica->name(), mark->backlog->end() - from, from + 1);
-  client.feed = std::make_shared<ReplicaFeed>(this, replica, std::move(*mark));
+  client.sending.feed = std::make_shared<ReplicaFeed>(this, replica, std::move(*mark));
   {
     const std::lock_guard lock(mutex_);
     ++figures_.partial_syncs;
@@ -129,7 +131,7 @@ bool Master::Resume(Client& client, std::string_view id, int64_t from) {
 void Master::SendCopy(Client& client, bool psync) {
   auto replica = Enlist(client, psync);
   spdlog::info("Replica {} asks for synchronization", replica->name());
-  client.feed = std::make_shared<ReplicaFeed>(this, replica);
+  client.sending.feed = std::make_shared<ReplicaFeed>(this, replica);
   {
     const std::lock_guard lock(mutex_);
     ++figures_.full_syncs;
@@ -141,7 +143,7 @@ void Master::SendCopy(Client& client, bool psync) {
 void Master::Gone(Replica& replica) {
   {
     const std::lock_guard lock(mutex_);
-    replica.gone.store(true);
+    replica.signals.gone.store(true);
     AbandonCopy();
     std::erase_if(replicas_, [&](const auto& one) { return one.get() == &replica; });
     figures_.sent += replica.sent.load();
@@ -159,7 +161,7 @@ void Master::Changed() {
 void Master::DropAll(std::string_view why) {
   const std::lock_guard lock(mutex_);
   for (const auto& replica : replicas_) {
-    if (!replica->drop.exchange(true)) {
+    if (!replica->signals.drop.exchange(true)) {
       spdlog::info("Disconnecting replica {}: {}", replica->name(), why);
       replica->wake();
     }
@@ -167,8 +169,8 @@ void Master::DropAll(std::string_view why) {
 }
 
 void Master::Acknowledged(Client& client, int64_t bytes, int64_t on_disk) {
-  if (client.feed == nullptr) return;
-  static_cast<ReplicaFeed&>(*client.feed)
+  if (client.sending.feed == nullptr) return;
+  static_cast<ReplicaFeed&>(*client.sending.feed)
       .Acknowledged(bytes, on_disk, engine_.clock().WallMillis());
   if (waiting_count_.load(std::memory_order_acquire) > 0) AnswerWaiting();
 }
@@ -180,7 +182,8 @@ std::vector<std::shared_ptr<Replica>> Master::replicas() const {
 
 // ---- the stream ----
 
-// More of it may be read: who waits for that is woken, and who is too far behind is dropped.
+// More of it may be read: replicas that wait for it are woken, and those too far behind are
+// dropped.
 void Master::Moved() {
   {
     const int64_t end = stream_.offset();
@@ -188,10 +191,11 @@ void Master::Moved() {
     const std::lock_guard lock(mutex_);
     for (const auto& replica : replicas_) {
       if (end - replica->position.load(std::memory_order_relaxed) > most &&
-          replica->state.load() != Replica::State::kWaits && !replica->late.exchange(true)) {
+          replica->state.load() != Replica::State::kWaits &&
+          !replica->signals.late.exchange(true)) {
         replica->wake();
       }
-      if (replica->idle.load() && replica->idle.exchange(false)) replica->wake();
+      if (replica->signals.idle.load() && replica->signals.idle.exchange(false)) replica->wake();
     }
   }
   if (waiting_count_.load(std::memory_order_acquire) > 0) AnswerWaiting();
@@ -212,14 +216,14 @@ void Master::RequestAcks() {
 int64_t Master::CountWith(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(replicas_, [bytes](const auto& replica) {
-    return replica->online() && replica->acked.load() >= bytes;
+    return replica->online() && replica->acks.bytes.load() >= bytes;
   });
 }
 
 int64_t Master::CountOnDisk(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(replicas_, [bytes](const auto& replica) {
-    return replica->online() && replica->acked_disk.load() >= bytes;
+    return replica->online() && replica->acks.disk_bytes.load() >= bytes;
   });
 }
 
@@ -227,7 +231,7 @@ Master::Answer Master::Now(const Wanted& wanted, int64_t target) const {
   Answer answer;
   const storage::AofLog* const log = persistence_.active_log();
   answer.local = log != nullptr && log->durable() >= wanted.ticket;
-  // Nothing was written, or all of it is in the stream: what came behind it counts, too.
+  // Nothing was written, or all of it is in the stream: later bytes count, too.
   if (target < 0 && wanted.ticket <= 1) target = 0;
   if (target < 0 && stream_.merged() >= wanted.ticket) target = stream_.data_end();
   if (target >= 0) {
@@ -249,15 +253,15 @@ void Master::Await(const Client& client, const Wanted& wanted,
   {
     const std::lock_guard lock(mutex_);
     waiting_.push_back(
-        {client.lane, client.id, client.block_token, client.resp, wanted, std::move(target)});
+        {client.lane, client.id, client.wait.token, client.resp, wanted, std::move(target)});
     waiting_count_.store(waiting_.size(), std::memory_order_release);
   }
   if (wanted.local && persistence_.log() != nullptr) persistence_.log()->RequestSync();
   RequestAcks();
 }
 
-// Those that have enough. The others stay; one that has given up is forgotten when it would be
-// answered.
+// Answers the clients that have enough replicas. The others stay; one that has given up is
+// forgotten when it would be answered.
 void Master::AnswerWaiting() {
   const std::lock_guard lock(mutex_);
   const uint64_t merged = stream_.merged();
@@ -272,7 +276,7 @@ void Master::AnswerWaiting() {
     answer.local = log != nullptr && durable >= one.wanted.ticket;
     if (one.wanted.local && !answer.local) return false;
     answer.replicas = std::ranges::count_if(replicas_, [&](const auto& replica) {
-      const auto& acked = one.wanted.on_disk ? replica->acked_disk : replica->acked;
+      const auto& acked = one.wanted.on_disk ? replica->acks.disk_bytes : replica->acks.bytes;
       return replica->online() && acked.load() >= target;
     });
     if (answer.replicas < one.wanted.replicas) return false;
@@ -309,7 +313,7 @@ void Master::CountGood(int64_t now_ms) {
   {
     const std::lock_guard lock(mutex_);
     good = std::ranges::count_if(replicas_, [&](const auto& replica) {
-      return replica->online() && (now_ms - replica->ack_ms.load()) / 1000 <= lag;
+      return replica->online() && (now_ms - replica->acks.at_ms.load()) / 1000 <= lag;
     });
   }
   good_.store(good);
@@ -328,11 +332,13 @@ bool Master::AwaitReplicas(int64_t millis, const std::function<bool()>& hurried)
     engine_.journal().Flush();
     end = stream_.data_end();
     auto now = replicas();
-    // Tools that take a stream without a word are not waited for.
-    std::erase_if(now, [](const auto& one) { return !one->psync || one->announced.rdb_only; });
+    // Tools that take a stream and never acknowledge are not waited for.
+    std::erase_if(now, [](const auto& one) {
+      return !one->identity.psync || one->identity.announced.rdb_only;
+    });
     all = now.size();
-    behind = static_cast<size_t>(
-        std::ranges::count_if(now, [end](const auto& one) { return one->acked.load() < end; }));
+    behind = static_cast<size_t>(std::ranges::count_if(
+        now, [end](const auto& one) { return one->acks.bytes.load() < end; }));
     if (behind == 0 || std::chrono::steady_clock::now() >= until || hurried()) break;
     if (!std::exchange(told, true)) {
       spdlog::info("Waiting for replicas before shutting down.");
@@ -341,10 +347,10 @@ bool Master::AwaitReplicas(int64_t millis, const std::function<bool()>& hurried)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   for (const auto& one : replicas()) {
-    const int64_t lag = end - one->acked.load();
-    if (lag > 0 && one->psync) {
+    const int64_t lag = end - one->acks.bytes.load();
+    if (lag > 0 && one->identity.psync) {
       spdlog::info("Lagging replica {} reported offset {} behind master, lag={}, state={}.",
-                   one->name(), lag, (engine_.clock().WallMillis() - one->ack_ms.load()) / 1000,
+                   one->name(), lag, (engine_.clock().WallMillis() - one->acks.at_ms.load()) / 1000,
                    one->online() ? "online" : "send_bulk");
     }
   }
@@ -383,8 +389,8 @@ void Master::Tick() {
   EndIfUnused(now_ms);
 }
 
-// A backlog that nobody has used for long is given up, and with it the history: changes will not be
-// counted.
+// A backlog that no replica has used for long is given up, and with it the history: changes will
+// not be counted.
 void Master::EndIfUnused(int64_t now_ms) {
   const int64_t ttl = engine_.settings().repl_backlog_ttl * 1000;
   const int64_t since = unused_since_ms_.load();

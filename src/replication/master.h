@@ -1,5 +1,5 @@
-// Master: this server as others follow it. Owns the stream of changes and the list of replicas;
-// decides who gets a copy of the data set when, and lets commands wait for replicas.
+// Master: this server for its replicas. Owns the stream of changes and the list of replicas;
+// decides which replica gets a copy of the data set when, and lets commands wait for replicas.
 //
 // A copy: the keeper cuts the data set with the gate closed and asks the stream for the place that
 // belongs to the cut; the walker writes into a Transfer, which all replicas with the same needs
@@ -53,7 +53,7 @@ class Master {
   void Acknowledged(engine::Client& client, int64_t bytes, int64_t on_disk);
   // What ROLE and INFO show, and FAILOVER looks for.
   std::vector<std::shared_ptr<Replica>> replicas() const;
-  // Replicas that have acknowledged so much.
+  // Replicas that have acknowledged that many bytes.
   int64_t CountWith(int64_t bytes) const;
   int64_t CountOnDisk(int64_t bytes) const;
   int64_t good_replicas() const { return good_.load(std::memory_order_relaxed); }

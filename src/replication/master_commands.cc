@@ -1,5 +1,5 @@
-// The commands by which others become replicas of this server, and those that wait for replicas:
-// PSYNC, SYNC, REPLCONF, WAIT, WAITAOF, FAILOVER, ROLE.
+// The commands by which other servers become replicas of this one, and those that wait for
+// replicas: PSYNC, SYNC, REPLCONF, WAIT, WAITAOF, FAILOVER, ROLE.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ bool MayFollow(Context& ctx) {
     ctx.Error("ERR SYNC and PSYNC are invalid with pending output");
     return false;
   }
-  if (client.announced != nullptr && client.announced->filtered && !client.announced->eof) {
+  if (client.peer.announced != nullptr && client.peer.announced->filtered &&
+      !client.peer.announced->eof) {
     ctx.Error("ERR Filtered replica requires EOF capability");
     return false;
   }
@@ -58,12 +59,12 @@ bool MayFollow(Context& ctx) {
 bool AsksToTakeOver(commands::Args args) {
   return args.size() > 3 && base::EqualsNoCase(args[3], "failover");
 }
-// Who takes over becomes a master: nobody else may be at work.
+// A server that takes over becomes a master: no other thread may be at work.
 commands::LockClass PsyncLock(commands::Args args) {
   return AsksToTakeOver(args) ? commands::LockClass::kAll : commands::LockClass::kNone;
 }
 
-// The own master asks this server to become the master. False: the error was replied.
+// This server's master asks it to become the master. False: the error was replied.
 bool TakeOver(Context& ctx) {
   Master& master = ctx.part<Master>();
   if (!master.following().is_replica()) {
@@ -95,8 +96,8 @@ void Psync(Context& ctx) {
 void Sync(Context& ctx) {
   Client& client = ClientOf(ctx);
   if (client.has(engine::kClientReplica) || !MayFollow(ctx)) return;
-  // Who does not know PSYNC knows nothing that came later.
-  if (client.announced != nullptr) client.announced->eof = false;
+  // A replica that does not know PSYNC knows nothing that came later.
+  if (client.peer.announced != nullptr) client.peer.announced->eof = false;
   ctx.part<Master>().SendCopy(client, false);
 }
 
@@ -120,9 +121,10 @@ void Replconf(Context& ctx) {
   }
   // Meant for a replica, by its master.
   if (ctx.argc() > 1 && ctx.ArgIs(1, "GETACK")) return;
-  if (client.announced == nullptr) client.announced = std::make_unique<engine::Announcement>();
+  if (client.peer.announced == nullptr)
+    client.peer.announced = std::make_unique<engine::Announcement>();
   const commands::Args words = EngineContext::Of(ctx).invocation().work().args;
-  const base::Status status = Announce(words.subspan(1), client.announced.get());
+  const base::Status status = Announce(words.subspan(1), client.peer.announced.get());
   return status ? ctx.reply().Ok() : ctx.Error(status.error());
 }
 
@@ -152,7 +154,7 @@ void Wait(Context& ctx) {
   Master::Wanted wanted;
   int64_t until = 0;
   if (!ctx.IntArg(1, &wanted.replicas) || !commands::TimeoutMillis(ctx, 2, &until)) return;
-  wanted.ticket = ClientOf(ctx).wrote;
+  wanted.ticket = ClientOf(ctx).sending.wrote;
   AwaitOrAnswer(ctx, wanted, until);
 }
 
@@ -178,7 +180,7 @@ void Waitaof(Context& ctx) {
   if (wanted.local && !ec.engine().settings().appendonly) {
     return ctx.Error(kNoLocalLog);
   }
-  wanted.ticket = ec.client().wrote;
+  wanted.ticket = ec.client().sending.wrote;
   AwaitOrAnswer(ctx, wanted, until);
 }
 
@@ -247,9 +249,9 @@ void Role(Context& ctx) {
   ctx.reply().Array(static_cast<int64_t>(replicas.size()));
   for (const auto& replica : replicas) {
     ctx.reply().Array(3);
-    ctx.reply().Bulk(replica->ip);
-    ctx.reply().Bulk(base::IntText(replica->port));
-    ctx.reply().Bulk(base::IntText(replica->acked.load()));
+    ctx.reply().Bulk(replica->identity.ip);
+    ctx.reply().Bulk(base::IntText(replica->identity.port));
+    ctx.reply().Bulk(base::IntText(replica->acks.bytes.load()));
   }
 }
 

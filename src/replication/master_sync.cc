@@ -1,4 +1,4 @@
-// Copies of the data set for replicas: who gets one when, and how it comes about.
+// Copies of the data set for replicas: which replica gets one when, and how it is made.
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace sava::replication {
 
 namespace {
 
-// What the copy says of the stream it belongs to.
+// The fields by which the copy names its place in the stream.
 class StreamFields final : public snapshot::RdbAux {
  public:
   void Set(const ChangeStream::Mark& mark) {
@@ -34,12 +34,12 @@ class StreamFields final : public snapshot::RdbAux {
   int64_t offset_ = 0;
 };
 
-// One copy is for all that take the same.
+// One copy serves all replicas with the same needs.
 bool SameNeeds(const Replica& a, const Replica& b) {
-  const engine::Announcement& x = a.announced;
-  const engine::Announcement& y = b.announced;
-  return a.native == b.native && x.eof == y.eof && x.filtered == y.filtered && x.keys == y.keys &&
-         x.functions == y.functions;
+  const engine::Announcement& x = a.identity.announced;
+  const engine::Announcement& y = b.identity.announced;
+  return a.identity.native == b.identity.native && x.eof == y.eof && x.filtered == y.filtered &&
+         x.keys == y.keys && x.functions == y.functions;
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ void Master::StartSyncs(int64_t now_ms) {
     const int64_t most = settings.repl_diskless_sync_max_replicas;
     const bool full = most > 0 && std::cmp_greater_equal(group.size(), most);
     const bool due = now_ms - oldest->since_ms >= settings.repl_diskless_sync_delay * 1000;
-    // Whoever is sent a file of known length waits for its end anyway.
-    if (settings.repl_diskless_sync && oldest->announced.eof && !full && !due) return;
+    // A replica that is sent a file of known length waits for its end anyway.
+    if (settings.repl_diskless_sync && oldest->identity.announced.eof && !full && !due) return;
     for (const auto& replica : group) replica->queued = false;
     sync_ = std::make_shared<Sync>();
   }
@@ -92,11 +92,11 @@ void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
   for (const auto& replica : group) {
     sync->readers.push_back(sync->transfer->AddReader(replica->wake));
   }
-  sync->stock = !first.native;
+  sync->stock = !first.identity.native;
   sync->copy = std::make_shared<persistence::Persistence::Copy>();
   persistence::Persistence::Copy& copy = *sync->copy;
-  copy.keys = first.announced.keys;
-  copy.functions = first.announced.functions;
+  copy.keys = first.identity.announced.keys;
+  copy.functions = first.identity.announced.functions;
   copy.stock = sync->stock;
   copy.aux = {&sync->fields};
   // The copy holds itself up to `done`.
@@ -108,7 +108,7 @@ void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
   copy.done = [this, sync](const base::Result<uint64_t>& written) { SyncEnded(*sync, written); };
   sync->group = std::move(group);
   spdlog::info("Starting BGSAVE for SYNC with target: {}",
-               first.announced.eof ? "replicas sockets" : "disk");
+               first.identity.announced.eof ? "replicas sockets" : "disk");
   persistence_.MakeCopy(sync->copy);
 }
 
@@ -132,7 +132,7 @@ void Master::CutMade(Sync& sync) {
                  [&sync](const ChangeStream::Mark& mark) { sync.mark.set_value(mark); });
 }
 
-// From here on each replica's feed has what it sends.
+// From here on each replica's feed sends the copy.
 void Master::AfterCut(const std::shared_ptr<Sync>& sync) {
   engine_.journal().Nudge();
   const ChangeStream::Mark mark = sync->mark.get_future().get();
@@ -164,7 +164,7 @@ void Master::AfterCut(const std::shared_ptr<Sync>& sync) {
 void Master::AbandonCopy() {
   if (sync_ == nullptr || !sync_->cut_made) return;
   const auto& group = sync_->group;
-  if (!std::ranges::all_of(group, [](const auto& one) { return one->gone.load(); })) return;
+  if (!std::ranges::all_of(group, [](const auto& one) { return one->signals.gone.load(); })) return;
   spdlog::info("Diskless rdb transfer, last replica dropped, killing fork child.");
   engine_.snapshot().Abort();
 }
@@ -173,7 +173,7 @@ void Master::SyncEnded(Sync& sync, const base::Result<uint64_t>& written) {
   if (written) {
     sync.transfer->Finish();
     const auto left = std::ranges::count_if(
-        sync.group, [](const auto& replica) { return !replica->drop.load(); });
+        sync.group, [](const auto& replica) { return !replica->signals.drop.load(); });
     spdlog::info("Diskless rdb transfer, done reading from pipe, {} replicas still up, {} bytes",
                  left, sync.transfer->written());
   } else {

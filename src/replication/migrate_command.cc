@@ -27,7 +27,7 @@ constexpr int64_t kUsualTimeout = 1000;
 
 // ---- its words ----
 
-// Where the keys stand. False: the words KEYS and a key contradict each other.
+// Where the keys are. False: the words KEYS and a key contradict each other.
 bool KeyRange(Args args, size_t* first, size_t* count) {
   *first = 3;
   *count = 1;
@@ -106,7 +106,7 @@ void Leave(Context& ctx, const Words& words, const std::shared_ptr<Migration>& m
   std::vector<std::string_view> kept(ctx.args().begin(), ctx.args().end());
   for (const size_t i : words.secrets) kept[i] = "(redacted)";
   ctx.Block({.keys = {}, .args = kept});
-  migration->waiter = client.waiter;
+  migration->waiter = client.wait.waiter;
   ctx.part<Migrations>().Add(std::move(place));
   migration->Start();
 }
@@ -124,7 +124,7 @@ void Begin(Context& ctx) {
   for (size_t i = first; i < first + count; ++i) {
     const commands::Value value = ctx.Find(ctx.arg(i), commands::Access::kRead);
     if (!value) continue;
-    // Whoever holds locks, as a transaction or a script does, does not wait for another server.
+    // A command that holds locks, in a transaction or a script, does not wait for another server.
     if (!may_wait) {
       return ctx.Error("ERR MIGRATE is not possible inside a transaction, a script, or over HTTP");
     }

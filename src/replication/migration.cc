@@ -60,11 +60,12 @@ void Migration::End() noexcept {
   waiter->wake_at_ms.store(1, std::memory_order_release);
   std::list<engine::Mail> mail;
   while (!base::IfMemory([&] {
-    mail.push_back({engine::Mail::Kind::kAlarm, waiter->client, nullptr, waiter->token});
+    mail.push_back(
+        {engine::Mail::Kind::kAlarm, waiter->asker.client, nullptr, waiter->asker.token});
   })) {
     std::this_thread::yield();
   }
-  engine_.lanes()[waiter->lane]->mailbox.Post(std::move(mail));
+  engine_.lanes()[waiter->asker.lane]->mailbox.Post(std::move(mail));
 }
 
 // ---- the migration's own thread ----
@@ -192,7 +193,7 @@ void Migrations::Add(Place&& place) noexcept {
 std::shared_ptr<Migration> Migrations::Take(uint64_t client) {
   const std::lock_guard lock(mutex_);
   for (auto at = under_way_.begin(); at != under_way_.end(); ++at) {
-    if ((*at)->waiter->client != client || !(*at)->done()) continue;
+    if ((*at)->waiter->asker.client != client || !(*at)->done()) continue;
     taken_.splice(taken_.end(), under_way_, at);
     return taken_.back();
   }

@@ -3,8 +3,8 @@
 //
 // The command saves the values under the locks of its keys and leaves its client waiting. A thread
 // of the migration's own connects to the target, sends, and reads the answers. Then it wakes the
-// client's loop, and the command runs again with all its keys locked: what the target has taken is
-// deleted, unless somebody has changed it meanwhile.
+// client's loop, and the command runs again with all its keys locked: the keys that the target has
+// taken are deleted, unless they were changed meanwhile.
 //
 // A migration whose client does not wait any more (it hung up, was unblocked, the server became a
 // replica) deletes nothing.
@@ -55,7 +55,7 @@ class Migration {
   Migration(const Migration&) = delete;
   Migration& operator=(const Migration&) = delete;
 
-  // `keys`, `watched` and `waiter` stand. When it has ended the waiter's command is run again.
+  // `keys`, `watched` and `waiter` are set. When it has ended the waiter's command is run again.
   void Start();
   // It ends as soon as it can. From any thread.
   void Stop();
@@ -101,7 +101,7 @@ class Migrations {
   bool full() const;
   // Its place in the list, made ahead: Add takes no memory.
   using Place = std::list<std::shared_ptr<Migration>>;
-  // REQUIRES: its waiter stands.
+  // REQUIRES: its waiter is set.
   void Add(Place&& place) noexcept;
   // That of the client whose command comes to its end now: it counts no longer. nullptr: it has
   // none that is done.

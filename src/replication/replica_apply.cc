@@ -32,13 +32,13 @@ ReplicaApply::ReplicaApply(Options options)
     : options_(std::move(options)), engine_(*options_.engine), lane_(engine_.apply_lane()) {
   client_.id = engine_.NewClientId();
   client_.origin = engine::kFromMaster;
-  client_.rate_exempt = true;
+  client_.rate.exempt = true;
   client_.authenticated = true;
-  client_.fd = options_.fd;
-  client_.addr = options_.addr;
-  client_.laddr = options_.laddr;
+  client_.peer.fd = options_.fd;
+  client_.peer.addr = options_.addr;
+  client_.peer.laddr = options_.laddr;
   client_.db = options_.db->load();
-  client_.created_ms = client_.last_active_ms = engine_.clock().WallMillis();
+  client_.activity.created_ms = client_.activity.last_active_ms = engine_.clock().WallMillis();
   client_.set(engine::kClientMaster);
   engine_.BeginBatch(lane_);
   engine_.AddClient(lane_, client_);
@@ -86,7 +86,7 @@ void ReplicaApply::Came(std::string_view bytes) {
 
 // ---- running it ----
 
-// Finds the commands of the next batch. False when what stands there is none.
+// Finds the commands of the next batch. False when the bytes there are no command.
 bool ReplicaApply::Parse() {
   words_.clear();
   pending_.clear();
@@ -168,9 +168,9 @@ void ReplicaApply::RunPending() {
     request.args = {words_.data() + pending.first_word, pending.words};
     requests_.push_back(request);
   }
-  client_.last_active_ms = lane_.now_ms;
-  client_.query_bytes = end_ - begin_;
-  client_.query_capacity = buffer_.size();
+  client_.activity.last_active_ms = lane_.now_ms;
+  client_.memory.query_bytes = end_ - begin_;
+  client_.memory.query_capacity = buffer_.size();
   if (!requests_.empty() && !over()) engine_.Prepare(lane_, requests_);
   for (size_t i = 0; i < requests_.size() && !over() && error_.empty(); ++i) {
     if (!RunOne(requests_[i], pending_[i])) return;

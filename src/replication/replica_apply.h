@@ -42,7 +42,7 @@ class ReplicaApply {
   ReplicaApply(const ReplicaApply&) = delete;
   ReplicaApply& operator=(const ReplicaApply&) = delete;
 
-  // Where the next bytes of the stream are to be put; then how many there were.
+  // Where to put the next bytes of the stream; then how many there were.
   std::span<char> Room();
   void Came(size_t bytes);
   void Came(std::string_view bytes);

@@ -35,14 +35,16 @@ ReplicaFeed::ReplicaFeed(Master* master, std::shared_ptr<Replica> replica, Chang
       told_(true),
       backlog_(std::move(mark.backlog)),
       place_(std::move(mark.place)) {
-  text_ = replica_->announced.psync2 ? fmt::format("+CONTINUE {}\r\n", mark.id) : "+CONTINUE\r\n";
+  text_ = replica_->identity.announced.psync2 ? fmt::format("+CONTINUE {}\r\n", mark.id)
+                                              : "+CONTINUE\r\n";
 }
 
 // ---- what comes next ----
 
 size_t ReplicaFeed::Gather(iovec* vectors, size_t most) {
-  if (replica_->drop.load(std::memory_order_relaxed)) return 0;
-  if (replica_->late.load(std::memory_order_relaxed) && replica_->late.exchange(false) &&
+  if (replica_->signals.drop.load(std::memory_order_relaxed)) return 0;
+  if (replica_->signals.late.load(std::memory_order_relaxed) &&
+      replica_->signals.late.exchange(false) &&
       TooMuchWaits(master_.engine().clock().WallMillis())) {
     phase_ = Phase::kOver;
     return 0;
@@ -57,7 +59,7 @@ size_t ReplicaFeed::Gather(iovec* vectors, size_t most) {
     text_sent_ = 0;
     switch (phase_) {
       case Phase::kWaits:
-        replica_->idle.store(true);
+        replica_->signals.idle.store(true);
         if (!TakeCopy()) return 0;
         continue;
       case Phase::kSize: {
@@ -99,7 +101,7 @@ void ReplicaFeed::Sent(size_t bytes) {
   }
 }
 
-bool ReplicaFeed::over() const { return phase_ == Phase::kOver || replica_->drop.load(); }
+bool ReplicaFeed::over() const { return phase_ == Phase::kOver || replica_->signals.drop.load(); }
 
 size_t ReplicaFeed::pending() const {
   return backlog_ == nullptr ? 0 : static_cast<size_t>(backlog_->end() - place_.at);
@@ -117,9 +119,10 @@ bool ReplicaFeed::TakeCopy() {
   backlog_ = std::move(copy.mark.backlog);
   place_ = std::move(copy.mark.place);
   end_mark_ = std::move(copy.end_mark);
-  if (replica_->psync) text_ = fmt::format("+FULLRESYNC {} {}\r\n", copy.mark.id, place_.at);
+  if (replica_->identity.psync)
+    text_ = fmt::format("+FULLRESYNC {} {}\r\n", copy.mark.id, place_.at);
   told_ = true;
-  if (replica_->announced.eof) {
+  if (replica_->identity.announced.eof) {
     text_ += fmt::format("$EOF:{}\r\n", end_mark_);
     phase_ = Phase::kCopy;
   } else {
@@ -147,7 +150,7 @@ size_t ReplicaFeed::GatherCopy(iovec* vectors) {
 void ReplicaFeed::EndCopy() {
   transfer_->Leave(*reader_);
   transfer_.reset();
-  const engine::Announcement& announced = replica_->announced;
+  const engine::Announcement& announced = replica_->identity.announced;
   if (announced.eof) text_ = end_mark_;
   if (announced.rdb_only) {
     spdlog::info("RDB transfer completed, rdb only replica ({}) should be disconnected asap",
@@ -177,11 +180,11 @@ void ReplicaFeed::BeginStream() {
 size_t ReplicaFeed::GatherStream(iovec* vectors, size_t most) {
   source_ = Source::kStream;
   if (backlog_->Read(&place_, backlog_->end()).empty()) {
-    replica_->idle.store(true);
+    replica_->signals.idle.store(true);
     if (backlog_->Read(&place_, backlog_->end()).empty()) return 0;
   }
   int64_t limit = backlog_->end();
-  if (!replica_->native) {
+  if (!replica_->identity.native) {
     if (place_.at >= foreign_.end) {
       foreign_ = backlog_->ForeignFrom(place_.at).value_or(Backlog::Span{limit, limit});
       // A part that comes later is looked for later.
@@ -221,11 +224,12 @@ size_t ReplicaFeed::GatherPadding(iovec* vectors, const Backlog::Span& span) {
 }
 
 void ReplicaFeed::Acknowledged(int64_t bytes, int64_t on_disk, int64_t now_ms) {
-  if (bytes > replica_->acked.load(std::memory_order_relaxed)) replica_->acked.store(bytes);
-  if (on_disk > replica_->acked_disk.load(std::memory_order_relaxed)) {
-    replica_->acked_disk.store(on_disk);
+  if (bytes > replica_->acks.bytes.load(std::memory_order_relaxed))
+    replica_->acks.bytes.store(bytes);
+  if (on_disk > replica_->acks.disk_bytes.load(std::memory_order_relaxed)) {
+    replica_->acks.disk_bytes.store(on_disk);
   }
-  replica_->ack_ms.store(now_ms, std::memory_order_relaxed);
+  replica_->acks.at_ms.store(now_ms, std::memory_order_relaxed);
   if (phase_ == Phase::kAwaitAck && text_sent_ == text_.size()) BeginStream();
 }
 
@@ -252,19 +256,19 @@ bool ReplicaFeed::TooMuchWaits(int64_t now_ms) {
       "Replica {} closed for overcoming of output buffer limits: {} bytes wait for it (hard limit "
       "{}, soft limit {} for {} s). While it takes a copy of the data set all writes count.",
       replica_->name(), waiting, hard, limit.soft, limit.soft_seconds);
-  master_.engine().lanes()[replica_->lane]->stats.output_limit_disconnections.Add();
+  master_.engine().lanes()[replica_->lane]->stats.clients.over_output_limit.Add();
   return true;
 }
 
 bool ReplicaFeed::Tick(const engine::Client& client, int64_t now_ms) {
-  if (replica_->drop.load()) return false;
+  if (replica_->signals.drop.load()) return false;
   const int64_t timeout = master_.engine().settings().repl_timeout * 1000;
-  if (client.net_input != heard_) {
-    heard_ = client.net_input;
-    replica_->ack_ms.store(now_ms, std::memory_order_relaxed);
+  if (client.activity.net_input != heard_) {
+    heard_ = client.activity.net_input;
+    replica_->acks.at_ms.store(now_ms, std::memory_order_relaxed);
   }
   if (TooMuchWaits(now_ms)) return false;
-  // So that it does not think that nobody is there.
+  // So that the replica does not think that its master is gone.
   const bool waits = phase_ == Phase::kWaits || phase_ == Phase::kSize;
   if (waits && text_.empty()) text_ = "\n";
   if (phase_ == Phase::kCopy) {
@@ -278,7 +282,7 @@ bool ReplicaFeed::Tick(const engine::Client& client, int64_t now_ms) {
     }
   }
   const bool acks = phase_ == Phase::kStream || phase_ == Phase::kAwaitAck;
-  if (acks && replica_->psync && now_ms - replica_->ack_ms.load() > timeout) {
+  if (acks && replica_->identity.psync && now_ms - replica_->acks.at_ms.load() > timeout) {
     spdlog::warn("Disconnecting timedout replica (streaming sync): {}", replica_->name());
     return false;
   }

@@ -60,7 +60,7 @@ class ReplicaFeed final : public engine::OutputFeed {
   std::string end_mark_;
   std::shared_ptr<Backlog> backlog_;
   BacklogPlace place_;
-  // The foreign part that stands next, as it was looked up, and what replaces it.
+  // The next foreign part, as it was looked up, and what replaces it.
   int64_t looked_to_ = 0;  // no other ends before this byte
   Backlog::Span foreign_{-1, -1};
   Padding padding_;

@@ -1,11 +1,11 @@
 // ReplicaLink: how this server follows a master. One thread does all of it, one step after the
 // other: it finds the master's address, connects, agrees on how to go on, takes a data set when it
 // has to, and applies the stream. When something fails it tries again, soon, or, where that would
-// not help, later and later. Nobody else touches the connection.
+// not help, later and later. No other thread touches the connection.
 //
 // A data set is received into a file, checked, and only then takes the place of the one that is
-// there (Persistence::Replace). What is asked for is guarded by a number that each Follow and
-// FollowNobody changes with the gate closed: what belongs to an older one does nothing any more.
+// there (Persistence::Replace). Each Follow and FollowNobody changes a number
+// with the gate closed; work that belongs to an older number does nothing.
 //
 // Thread safety: as each says.
 #pragma once
@@ -49,7 +49,7 @@ class ReplicaLink {
   ReplicaLink(engine::Engine* engine, persistence::Persistence* persistence, Stream* stream);
   ~ReplicaLink();
 
-  // On the main thread. Stop ends the connection and the thread; Start begins anew.
+  // On the main thread. Stop ends the connection and the thread; Start begins again.
   void Start();
   void Stop();
 
@@ -74,7 +74,7 @@ class ReplicaLink {
 
  private:
   struct Target {
-    std::string host;  // empty: nobody
+    std::string host;  // empty: none
     int port = 0;
     uint64_t number = 0;
     std::function<void(bool)> taken;

@@ -2,7 +2,7 @@
 //
 //   "\n" …                       it is still busy making the file
 //   "$123\r\n" and 123 bytes     the file
-//   "$EOF:<40 bytes>\r\n" …      the file, up to where the same 40 bytes stand again
+//   "$EOF:<40 bytes>\r\n" …      the file, up to where the same 40 bytes come again
 //
 // Nothing is believed: no memory is reserved for what has not come, and the file's first bytes tell
 // at once whether it can be read here.
@@ -30,7 +30,7 @@ class ReplicaPayload {
   };
   explicit ReplicaPayload(Sink sink) : sink_(std::move(sink)) {}
 
-  // *used: so many of the bytes belonged to it. What follows is for others once it is done.
+  // *used: how many of the bytes belonged to it. The rest is not its own, once it is done.
   Outcome Take(std::string_view bytes, size_t* used);
 
   // Bytes of the file: in all (-1: not known), and so far.

@@ -1,5 +1,5 @@
 // ReplicaWire: the connection to a master, for a thread of its own: every call waits until it is
-// done, its time is over, or somebody wants the thread to look around (Waker).
+// done, its time is over, or another thread wakes this one (Waker).
 //
 // Not thread-safe, but for Waker.
 #pragma once
@@ -26,7 +26,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
   void Wake() const;
-  // Waits for so long at most, or until woken.
+  // Waits for that long at most, or until woken.
   void Wait(int64_t ms) const;
   void Drain() const;
   int fd() const { return fd_; }
@@ -41,7 +41,7 @@ class ReplicaWire {
 
   enum class Outcome : uint8_t {
     kDone,
-    kWoken,    // somebody wants this thread to look around
+    kWoken,    // another thread has woken this one
     kTimeout,  // nothing came, or could be sent, in that time
     kClosed,   // error() says why
   };
@@ -56,7 +56,7 @@ class ReplicaWire {
   // A line without its end, of the bytes that Read does not have to give out any more. Empty lines
   // count as none. Goes on where it was woken.
   Outcome ReadLine(std::string* line, int64_t timeout_ms);
-  // What was read too much is to be read again.
+  // Bytes that were read too early: they are read again.
   void GiveBack(std::string_view bytes) { rest_.insert(0, bytes); }
 
   const std::string& error() const { return error_; }

@@ -16,8 +16,8 @@ class Stream {
   virtual History history() const = 0;
 
   // From here on this server has the data of that history at that offset, and its replicas get what
-  // AppendRaw brings: what its own journal has is not theirs. They are dropped, and the backlog
-  // begins anew. REQUIRES: the gate is closed.
+  // AppendRaw brings, not those of its own journal. They are dropped, and the backlog
+  // begins again. REQUIRES: the gate is closed.
   virtual void Adopt(std::string_view id, int64_t offset) = 0;
   // The master goes on under another id: the one before becomes the second. Replicas are dropped,
   // so that they learn of it; what is kept of the stream stays. REQUIRES: the gate is closed.

@@ -70,7 +70,7 @@ base::Status Transfer::Append(std::string_view bytes) {
   std::unique_lock lock(mutex_);
   if (error_) return base::Error{*error_};
   if (readers_.empty()) {
-    error_ = "nobody waits for it any more";
+    error_ = "no replica waits for it any more";
     return base::Error{*error_};
   }
   base::Status status = AppendLocked(bytes);

@@ -1,7 +1,7 @@
 // Transfer: a copy of the data set on its way from the snapshot's walker to the replicas that wait
 // for it. It is written once and read by each at its own speed: out of memory while they keep up,
-// then out of a file that has no name. So the walker is never held up by a socket, and a slow
-// replica holds up nobody.
+// then out of a file that has no name. So the walker never waits for a socket, and a slow
+// replica delays no other.
 //
 // Thread safety: any thread; one writes, and a reader is used by one thread at a time.
 #pragma once
@@ -31,7 +31,7 @@ class Transfer {
    private:
     friend class Transfer;
     int64_t at_ = 0;                            // guarded by the transfer's mutex
-    std::shared_ptr<const std::string> chunk_;  // what Read returned stands there
+    std::shared_ptr<const std::string> chunk_;  // has the bytes that Read returned
     std::string from_file_;                     // or there, from file_begin_ on
     int64_t file_begin_ = 0;
     bool waits_ = false;  // guarded by the transfer's mutex
@@ -49,15 +49,15 @@ class Transfer {
   // found nothing and there is more, and when no more will come.
   std::shared_ptr<Reader> AddReader(std::function<void()> wake);
 
-  // ---- who writes ----
-  // An error: nobody reads any more, or it cannot be kept.
+  // ---- the writer ----
+  // An error: there are no readers any more, or the bytes cannot be kept.
   base::Status Append(std::string_view bytes);
   // All was written; or no more will come.
   void Finish();
   void Fail(std::string error);
 
   // ---- readers ----
-  // The bytes from where the reader is, as far as they stand together; they stay until its next
+  // The bytes from where the reader is, as far as they are contiguous; they stay until its next
   // call. Empty: there are none now, and it will be woken.
   std::string_view Read(Reader& reader);
   void Advance(Reader& reader, size_t bytes);

@@ -25,8 +25,8 @@ std::optional<size_t> SplitCommand(std::string_view bytes, size_t most,
 // Whether a stock Redis 7.0 would not know the command, in RESP.
 bool IsForeign(std::string_view command);
 
-// What stands for a command that the other side does not know: a PING of exactly its length, which
-// is `head`, so many bytes of no matter, and the end of a line if there are some.
+// Replaces a command that the other side does not know: a PING of exactly its length, which
+// is `head`, that many arbitrary bytes, and the end of a line if there are some.
 struct Padding {
   std::string head;
   size_t fill = 0;

@@ -5,6 +5,7 @@
 
 #include "base/glob.h"
 #include "base/text.h"
+#include "commands/errors.h"
 #include "commands/family.h"
 #include "commands/help.h"
 #include "script/scripts.h"
@@ -83,7 +84,9 @@ void FunctionDelete(Context& ctx) {
   scripts.CatalogNow(ec.lane());
   Change(ctx, [&]() -> base::Status {
     const auto catalog = Copy(scripts, ec.lane());
-    if (!ec.engine().libraries().Delete(name)) return base::Error{"ERR Library not found"};
+    if (!ec.engine().libraries().Delete(name)) {
+      return base::Error{std::string(commands::errors::kNoLibrary)};
+    }
     catalog->Remove(name);
     scripts.libraries().Replace(catalog);
     ctx.reply().Ok();

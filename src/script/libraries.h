@@ -1,8 +1,8 @@
 // Libraries: what FCALL and FUNCTION LIST know of the function libraries of the data set
 // (engine/function_libraries.h has their sources): which functions each registers, and how.
 //
-// A Catalog does not change; there is a new one after each change. It is made from the sources when
-// they have become others (a data set was loaded), by whoever needs it first.
+// A Catalog does not change; there is a new one after each change. When the sources
+// have changed (a data set was loaded), the first thread that needs it makes it from them.
 //
 // Thread safety: any thread; changes with the gate closed.
 #pragma once
@@ -50,7 +50,7 @@ struct Catalog {
   std::unordered_map<std::string, Function*> functions;  // by name in lower case
 
   Function* Find(std::string_view name) const;
-  // The error says why the library cannot stand beside the others.
+  // The error says why the library cannot be added to the others.
   base::Status Add(const LibraryPtr& library);
   void Remove(const std::string& name);
 };
@@ -74,7 +74,7 @@ class Libraries {
   CatalogPtr Now(lua::Interpreter& interpreter);
   // What there was when it was last asked for.
   CatalogPtr last() const;
-  // A library that is to be added to a catalog.
+  // A library before it is added to a catalog.
   LibraryPtr Judged(LibraryPtr library) const;
   // A change of one's own. REQUIRES: the gate is closed; the sources were changed likewise.
   void Replace(std::shared_ptr<Catalog> catalog);

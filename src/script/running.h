@@ -1,4 +1,4 @@
-// Running: the scripts that run now, at most one per thread, and how long ones are ended.
+// Running: the scripts that run now, at most one per thread, and how long scripts are ended.
 //
 // Thread safety: Begin, TooLong and End on the script's thread; the rest on any.
 #pragma once
@@ -17,7 +17,7 @@ namespace sava::script {
 
 enum class Kind : uint8_t { kScript, kFunction };
 
-// Of clients that have to wait for a script that takes long.
+// For clients that wait for a script that takes long.
 inline constexpr char kBusyScript[] =
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
 inline constexpr char kBusyFunction[] =
@@ -31,7 +31,7 @@ inline constexpr char kUnkillable[] =
 
 class Running {
  public:
-  // Who comes first decides: a script that has written is not killed, one that is killed writes
+  // Decided once: a script that has written is not killed, one that is killed writes
   // nothing any more.
   enum class Fate : uint8_t { kOpen, kWrites, kKilled };
   struct Slot {
@@ -48,7 +48,7 @@ class Running {
   explicit Running(size_t lanes) : slots_(std::make_unique<Slot[]>(lanes)), count_(lanes) {}
 
   Slot& Begin(size_t lane, Kind kind, int64_t now_us);
-  // It has taken too long; how it is called is kept for who asks.
+  // It has taken too long; its name and words are kept for FUNCTION STATS.
   void TooLong(size_t lane, std::string_view name, commands::Args words);
   void End(size_t lane);
 

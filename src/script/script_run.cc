@@ -81,7 +81,7 @@ ScriptRun::ScriptRun(Scripts& scripts, engine::EngineContext& context)
       own_(scripts.of(context.lane())),
       ready_(std::exchange(own_.ready, Ready())) {
   if (lane_.exclusive() && ready_.conduct().load(std::memory_order_relaxed) == Conduct::kStrays) {
-    strayed_ = true;  // nothing is to be learned
+    strayed_ = true;  // there is nothing to learn
     return;
   }
   for (const std::string_view key : context.args().subspan(3, ready_.keys)) {
@@ -139,7 +139,7 @@ lua::RunResult ScriptRun::RunOnce() {
 // It has asked for what is not locked, and has left nothing behind but keys whose time was over: it
 // runs again with the gate closed. The set of locks is the runner's, which gives them back.
 void ScriptRun::BeginAlone() {
-  own_.restarted.Add();
+  own_.counters.restarted.Add();
   context_.invocation().effects().DropLines(lines_);
   ready_.conduct().store(Conduct::kStrays, std::memory_order_relaxed);
   context_.invocation().Commit();
@@ -151,8 +151,9 @@ void ScriptRun::BeginAlone() {
 }
 
 void ScriptRun::Count() {
-  (lane_.exclusive() ? own_.exclusive : own_.declared).Add();
-  engine::Counter& memory = ready_.function != nullptr ? own_.vm_functions : own_.vm_eval;
+  (lane_.exclusive() ? own_.counters.exclusive : own_.counters.declared).Add();
+  engine::Counter& memory =
+      ready_.function != nullptr ? own_.counters.vm_functions : own_.counters.vm_eval;
   memory.Reset();
   memory.Add(ready_.interpreter->memory());
 }
@@ -313,7 +314,7 @@ std::string ScriptRun::Objection(const Command* command, Args args) {
   return WriteObjection(*command);
 }
 
-// What may stand against writes is asked before the first of them only: a script is not to stop
+// Reasons to refuse writes are checked before the first write only, so that a script does not stop
 // half way.
 std::string ScriptRun::WriteObjection(const Command& command) {
   if (ready_.read_only && command.has(commands::kWrite | commands::kMayReplicate)) {
@@ -369,7 +370,7 @@ bool ScriptRun::Stray(const Command& command, std::string_view key, std::string*
     return false;
   }
   if (key.data() != nullptr) return true;
-  own_.clashed.Add();
+  own_.counters.clashed.Add();
   stop_ = Stop::kClash;
   clash_ = fmt::format(
       "ERR script called {} after writing, which it never did before; from now on it runs alone",
@@ -383,7 +384,7 @@ bool ScriptRun::Extend(std::string_view key, uint64_t hash) {
   engine::LockSet& locked = *lane_.batch.locked;
   switch (lane_.locks.Extend(&locked, stripe, [&] { return Interrupted(); })) {
     case engine::Locks::Extended::kYes:
-      own_.extended.Add();
+      own_.counters.extended.Add();
       declared_.Add(stripe);
       lane_.batch.key_hashes.push_back(hash);
       return true;
@@ -393,7 +394,7 @@ bool ScriptRun::Extend(std::string_view key, uint64_t hash) {
     case engine::Locks::Extended::kTaken:
       break;
   }
-  own_.clashed.Add();
+  own_.counters.clashed.Add();
   stop_ = Stop::kClash;
   clash_ = fmt::format(
       "ERR script touched undeclared key '{}' after writing, while another one did; from now on it "

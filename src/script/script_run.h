@@ -40,7 +40,7 @@ class ScriptRun final : public lua::Host {
   void AnswerError(std::string_view text);
   void Count();
 
-  // The error that stands against the command, without "ERR "; empty: none.
+  // Why the command is refused, without "ERR "; empty: it is not.
   std::string Objection(const commands::Command* command, commands::Args args);
   std::string WriteObjection(const commands::Command& command);
   // False when it may not go on; `refusal` is the error, or stop_ says why.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "commands/errors.h"
 #include "script/script_run.h"
 
 namespace sava::script {
@@ -23,7 +24,8 @@ constexpr size_t kMostCompiled = 1024;  // for each thread
 constexpr unsigned kRunsPerStep = 50;   // of garbage collection
 
 bool IsFunction(const Command& command) { return command.spec->name.starts_with("fcall"); }
-// Those of the loops, of the house, and of who follows a master, which has the last index.
+// Those of the loops, of the house, and of the thread that follows a master, which has the last
+// index.
 size_t LaneCount(engine::Engine& engine) { return engine.apply_lane().index + 1; }
 
 bool IsSha(const Command& command) { return command.spec->name.starts_with("evalsha"); }
@@ -34,7 +36,7 @@ base::Result<size_t> KeyCount(Args args, std::string_view no_number) {
   int64_t count = 0;
   if (!base::ParseInt(args[2], &count)) return base::Error{std::string(no_number)};
   if (count > static_cast<int64_t>(args.size()) - 3) {
-    return base::Error{"ERR Number of keys can't be greater than number of args"};
+    return base::Error{std::string(commands::errors::kTooManyKeys)};
   }
   if (count < 0) return base::Error{"ERR Number of keys can't be negative"};
   return static_cast<size_t>(count);
@@ -210,8 +212,8 @@ base::Result<LibraryPtr> Scripts::CompileLibrary(Lane& lane, std::string_view co
   const auto late = [&] { return !admitted && engine_.clock().MonotonicMicros() > end; };
   auto library = script::Compile(interpreter, code, late, &handles);
   for (const int handle : handles) interpreter.Release(handle);
-  own.vm_functions.Reset();
-  own.vm_functions.Add(interpreter.memory());
+  own.counters.vm_functions.Reset();
+  own.counters.vm_functions.Add(interpreter.memory());
   if (library) library = libraries_.Judged(library.value());
   return library;
 }
@@ -376,13 +378,13 @@ void Scripts::Run(engine::EngineContext& context) {
 engine::ScriptFigures Scripts::Figures() const {
   engine::ScriptFigures figures;
   for (const auto& own : lanes_) {
-    figures.vm_eval += own->vm_eval.get();
-    figures.vm_functions += own->vm_functions.get();
-    figures.declared += own->declared.get();
-    figures.exclusive += own->exclusive.get();
-    figures.restarted += own->restarted.get();
-    figures.extended += own->extended.get();
-    figures.clashed += own->clashed.get();
+    figures.vm_eval += own->counters.vm_eval.get();
+    figures.vm_functions += own->counters.vm_functions.get();
+    figures.declared += own->counters.declared.get();
+    figures.exclusive += own->counters.exclusive.get();
+    figures.restarted += own->counters.restarted.get();
+    figures.extended += own->counters.extended.get();
+    figures.clashed += own->counters.clashed.get();
   }
   figures.scripts = cache_.count();
   figures.script_bytes = cache_.bytes();

@@ -1,6 +1,6 @@
 // Scripts: EVAL and FCALL in this server. Each thread has interpreters of its own, made when it
-// runs its first script, so nobody waits for one; what they have compiled is thrown away when
-// SCRIPT FLUSH or a change of the libraries has come between.
+// runs its first script, so no thread waits for one; what they have compiled is thrown away after
+// SCRIPT FLUSH or a change of the libraries.
 //
 // A script that is known to keep to the keys it is given runs under the locks of their stripes,
 // beside others; any other runs with the gate closed, and is known afterwards (Conduct).
@@ -50,6 +50,16 @@ struct Ready {
   }
 };
 
+struct ScriptCounters {
+  engine::Counter vm_eval;  // bytes
+  engine::Counter vm_functions;
+  engine::Counter declared;  // runs
+  engine::Counter exclusive;
+  engine::Counter restarted;
+  engine::Counter extended;
+  engine::Counter clashed;
+};
+
 // What a thread has for its scripts.
 struct LaneScripts {
   struct Compiled {
@@ -69,7 +79,7 @@ struct LaneScripts {
   std::string inner;
   protocol::OutBuffer replies;  // in the client's place while a script's command runs
   unsigned runs = 0;
-  engine::Counter vm_eval, vm_functions, declared, exclusive, restarted, extended, clashed;
+  ScriptCounters counters;
 };
 
 class Scripts final : public engine::Scripting {

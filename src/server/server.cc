@@ -285,7 +285,7 @@ bool Server::UseTls(const config::Settings& settings) {
   return true;
 }
 
-// Nobody may have asked for HTTP; then it is no reason not to start that another server has its
+// HTTP may not have been asked for; then it is no reason not to start that another server has its
 // port.
 base::Status Server::Listen() {
   base::Status status = loops_->Listen(config_->settings());
@@ -337,7 +337,7 @@ base::Status Server::OpenFiles() {
   return {};
 }
 
-// Whether clients have to say who they are is the users' business.
+// The users decide whether clients need a password.
 void Server::LoadLimits() { limits_.Load(config_->settings(), engine_->users().open()); }
 
 base::Status Server::RenameCommands() {
@@ -408,7 +408,7 @@ base::Status Server::Open() {
   if (settings.crash_log_enabled) admin::InstallCrashReport(log_path_);
   ApplyHooks();
   ShowTitle(config_->settings());
-  // What there is one of for all values of a type is not to be counted as that of the first.
+  // Memory that all values of a type share must not be counted as that of the first one.
   for (const types::SharedStore& store : types::AllTypes().shared_stores()) store.count();
   engine_->memory().set_ceiling(base::MemoryCeiling());
   Tick();
@@ -452,10 +452,10 @@ base::Result<bool> Server::WaitLoaded() {
 bool Server::FlushedAll(uint64_t changes) { return persistence_->FlushedAll(changes); }
 
 void Server::AnswerWhenSaved(const engine::Client& client, const std::string& reply) {
-  persistence_->AnswerWhenSaved({client.lane, client.id, client.block_token}, reply);
+  persistence_->AnswerWhenSaved({client.lane, client.id, client.wait.token}, reply);
 }
 
-// What memory has may not be what the log tells: it needs a new base before anything else counts.
+// Memory and log may differ: the log needs a new base before anything else counts as kept.
 void Server::OutOfMemory() {
   if (persistence_->barrier() == nullptr) return;
   persistence_->log()->NoteLost(engine_->journal().next_ticket());
@@ -467,7 +467,7 @@ void Server::OutOfMemory() {
 size_t Server::client_count() const { return loops_ == nullptr ? 0 : loops_->client_count(); }
 
 void Server::PrepareThread() {
-  // What the allocator keeps for the thread is not to be counted as that of its first keys.
+  // The allocator's cache for the thread must not be counted as memory of its first keys.
   base::WarmAllocator();
 }
 

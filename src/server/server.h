@@ -67,7 +67,7 @@ class Server final : public engine::Host, public front::FrontHost {
   void RequestShutdown(uint32_t flags, size_t lane = 0, uint64_t client = 0, uint64_t token = 0);
   // SHUTDOWN ABORT: false when there is none to be ended.
   bool AbortShutdown();
-  // Nobody wants to wait any more for the shutdown: NOW, a second signal, ABORT.
+  // The shutdown waits no longer: NOW, a second signal, ABORT.
   bool hurried() const override;
   bool shutting_down() const override { return shutting_down_.load(std::memory_order_relaxed); }
   // The last save is being made: writes stay paused whatever clients ask for.
@@ -103,7 +103,7 @@ class Server final : public engine::Host, public front::FrontHost {
   struct ShutdownRequest {
     uint32_t flags = 0;
     size_t lane = 0;
-    uint64_t client = 0;  // 0: nobody is to be answered
+    uint64_t client = 0;  // 0: none waits for an answer
     uint64_t token = 0;
   };
 
@@ -116,7 +116,7 @@ class Server final : public engine::Host, public front::FrontHost {
   std::string UnknownLimitedUser() const;
   base::Status OpenFiles();
   base::Status Listen();
-  // Reads the certificates anew; what is wrong with them is logged.
+  // Reads the certificates again; errors in them are logged.
   bool UseTls(const config::Settings& settings);
   void ShowTitle(const config::Settings& settings) const;
   // The next byte of the shutdown pipe; false when there is none any more.

@@ -1,4 +1,4 @@
-// The end of a server: who asks for it, what is finished and saved first, and how it is taken back.
+// The end of a server: what asks for it, what is finished and saved first, and how it is cancelled.
 #include <errno.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
@@ -57,7 +57,7 @@ int Server::Wait() {
 }
 
 // The scripts that run come first, unless the request ends them: until they have ended no other
-// thread gets into the gate. Requests that come meanwhile count, and may say that nothing is to be
+// thread gets into the gate. Requests that come meanwhile count, and may say that nothing will be
 // saved. A signal does not wait for ever: after shutdown-timeout it ends the scripts, and nothing
 // is saved, so that no half of a script is.
 void Server::AwaitScripts(ShutdownRequest* request) {
@@ -79,7 +79,7 @@ void Server::AwaitScripts(ShutdownRequest* request) {
   }
 }
 
-// HTTP requests that have begun are answered, then writes wait and what there is to save is saved.
+// HTTP requests that have begun are answered, then writes wait and the data is saved.
 // False when that failed: everything is as before.
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");

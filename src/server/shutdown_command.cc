@@ -49,7 +49,7 @@ void Shutdown(Context& ctx) {
   }
   // No reply, and nothing more from this client: it hears the connection close, or why not.
   const engine::Client& client = engine::BlockForReply(ctx);
-  ctx.part<Server>().RequestShutdown(flags, client.lane, client.id, client.block_token);
+  ctx.part<Server>().RequestShutdown(flags, client.lane, client.id, client.wait.token);
 }
 
 constexpr commands::CommandSpec kRows[] = {

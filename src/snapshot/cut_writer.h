@@ -1,4 +1,4 @@
-// CutWriter: what a snapshot is written to, key by key. An RDB file (RdbWriter) or commands
+// CutWriter: a snapshot is written to it key by key. An RDB file (RdbWriter) or commands
 // (CommandWriter).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace sava::snapshot {
 
-// A key and what stands beside its value; -1: not said.
+// A key and what is saved beside its value; -1: not known.
 struct CutKey {
   std::string_view key;
   int64_t expire_at_ms = -1;

@@ -1,6 +1,6 @@
 // Snapshot: the data set as it was at one instant (the cut), written while it changes.
 //
-// Begin flips the version under a closed gate: every entry of before is now unsaved, every entry
+// Begin flips the version under a closed gate: every earlier entry is now unsaved, every entry
 // made later is not part of it. Walk goes over the tables in small steps, copies unsaved entries
 // under their stripe's lock, marks them, and encodes them outside. A writer about to change an
 // unsaved entry hands it over first (Preserve): a copy of its block, a reference to its blob, the
@@ -37,7 +37,7 @@ class Snapshot {
 
   struct Options {
     bool abort_on_flush = true;  // FLUSHALL makes it pointless
-    // What is said of a key's age, as Redis does with the policies that use it.
+    // What is saved of a key's age, as Redis does with the policies that use it.
     enum class Ages : uint8_t { kNone, kIdle, kFrequency } ages = Ages::kNone;
     uint32_t lru_clock = 0;
     int64_t key_delay_us = 0;     // rdb-key-save-delay

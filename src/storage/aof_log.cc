@@ -19,10 +19,10 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kBigBuffer = 1 << 20;
 constexpr std::chrono::seconds kSyncEvery{1};
 constexpr int64_t kDelayedMicros = 2'000'000;
-// A line tells what is synced when there is so much more of it, or it is so much later.
+// A comment line says how much is synced after this many more bytes, or after this time.
 constexpr uint64_t kMarkBytes = 64 << 10;
 constexpr std::chrono::seconds kMarkEvery{1};
-// In steps of so much the system is asked to write what was appended.
+// The system is told to write the new bytes in steps of this size.
 constexpr uint64_t kBehindStep = 4 << 20;
 
 // Whether it was lower.
@@ -44,7 +44,8 @@ int64_t Micros() {
 // ---- records ----
 
 void AofLog::Receive(const journal::Record& record) {
-  // Some records on: they are with the core that wrote them. Beyond the chunk it is no harm.
+  // A few records ahead: the core that wrote them has their lines. Beyond the chunk it does no
+  // harm.
   base::Prefetch(record.bytes().data() + 1024);
   base::Prefetch(record.bytes().data() + 1088);
   pending_.Add(record, timestamps_.load(std::memory_order_relaxed));
@@ -79,7 +80,7 @@ void AofLog::Pause() {
 
 // ---- writing ----
 
-// A try that finds no memory is made again.
+// Without memory it is tried again later.
 void AofLog::Step() {
   try {
     WriteAndSync();
@@ -167,7 +168,7 @@ void AofLog::AppendSyncedMark() {
 bool AofLog::Write() {
   last_try_ = Clock::now();
   Increment& at = *current_;
-  // What is noted of the bytes below finds its memory now: once they are written nothing may fail.
+  // Memory for the notes below is reserved now: once the bytes are written nothing may fail.
   SyncPath& path = *path_.load();
   path.Reserve(writing_.size());
   const base::Status status = at.file->Append(writing_);
@@ -194,7 +195,8 @@ bool AofLog::Write() {
   return true;
 }
 
-// There is no file to write to: what a base to come will have is dropped, what comes after kept.
+// There is no file to write to: records that the coming base will have are dropped, later ones
+// kept.
 void AofLog::Discard() {
   writing_.clear();
   writing_size_ = 0;
@@ -204,7 +206,7 @@ void AofLog::Discard() {
   if (!pending_.switching()) pending_.framing.Restart();
 }
 
-// When all of before a switch is written: leaves it to the disk's thread to go on.
+// When everything before a switch is written: the disk's thread goes on from there.
 bool AofLog::StartSwitch() {
   {
     const std::lock_guard lock(pending_.mutex);
@@ -264,8 +266,8 @@ bool AofLog::SyncFile(Increment& increment, uint64_t ticket, uint64_t size) {
   return true;
 }
 
-// Syncs what comes before the increment and was left without that. When it fails, the increment
-// must not seem to follow something whole: it is not synced either. REQUIRES: sync_mutex_.
+// Syncs earlier files that were left without a sync. When it fails, the increment
+// is not synced either: it must not seem to follow whole files. REQUIRES: sync_mutex_.
 bool AofLog::SyncPrevious(Increment& increment) {
   std::vector<Increment*> earlier;
   for (Increment* at = increment.previous.get(); at != nullptr; at = at->previous.get()) {
@@ -273,7 +275,7 @@ bool AofLog::SyncPrevious(Increment& increment) {
   }
   for (Increment* const at : earlier) {
     if (at->broken) return false;
-    // Even when all of it was synced: what a failed write left may have been truncated away since.
+    // Even when all of it was synced: bytes of a failed write may have been truncated away since.
     if (const base::Status status = at->file->Sync(); !status) {
       Broken(*at, status.error());
       return false;
@@ -289,7 +291,7 @@ void AofLog::RaiseDurable(uint64_t ticket) {
   if (RaiseTo(durable_, ticket)) told_ = false;
 }
 
-// kAlways: what was written comes to the disk.
+// kAlways: brings the written bytes to the disk.
 void AofLog::SyncWritten() {
   SyncPath& path = *path_.load();
   Increment& at = *current_;
@@ -345,7 +347,7 @@ void AofLog::RunDisk() {
       if (tick) next = now + kSyncEvery;
       if (asked || (tick && policy_.load() != Policy::kNo && !hold_sync_)) SyncIfDue(lock);
       FollowRingSetting(lock, tick);
-      // After that sync: what an earlier ring had may stand nowhere else.
+      // After that sync: bytes of an earlier ring may be nowhere else.
       if (PathIsToBePrepared() && !sync_asked_) path_.load()->Prepare(lock);
       if (tick) LookForFiles(lock);
     }
@@ -383,11 +385,11 @@ void AofLog::FollowRingSetting(Lock& lock, bool tick) {
     wanted.Restart();
     path_ = &wanted;
   }
-  // What could not be dropped at once may be later.
+  // Files that could not be dropped at once may be later.
   if ((change || tick) && &wanted != &ring_path_ && ring_path_.has_ring()) DropRing(lock);
 }
 
-// What stands in the ring must be in the file before it goes.
+// The bytes in the ring must be in the file before the ring is removed.
 void AofLog::DropRing(Lock& lock) {
   const std::shared_ptr<Increment> at = current_;
   if (at == nullptr || !at->named) return;
@@ -400,7 +402,7 @@ bool AofLog::BehindIsDue() const {
   return current_ != nullptr && current_->good >= current_->behind + kBehindStep;
 }
 
-// What was asked for last time is written by now, as a rule, and can be forgotten.
+// The bytes of the last step are written by now, as a rule; their pages can be dropped.
 void AofLog::WriteBehind(Lock& lock) {
   if (!BehindIsDue()) return;
   const std::shared_ptr<Increment> at = current_;
@@ -475,7 +477,7 @@ AofLog::~AofLog() {
   if (at.good > at.marked) (void)at.file->Append(AofSyncedLine(at.good));
 }
 
-// ---- what others ask ----
+// ---- for other threads ----
 
 void AofLog::SetEndLine(std::string line) {
   const Lock lock(mutex_);

@@ -2,22 +2,21 @@
 // that names them. As a consumer of the journal it gets records in ticket order, from one thread at
 // a time, frames them (SELECT, MULTI/EXEC, comment lines), writes and, as the policy says, syncs.
 //
-// What a power failure may take: kAlways nothing below durable(); kEverysec what was written in the
-// last second or two; kNo what the system has not written yet. The end of the process takes nothing
-// below kept().
+// A power failure may lose: with kAlways nothing below durable(); with kEverysec the writes of the
+// last second or two; with kNo everything that the system has not written yet. The end of the
+// process loses nothing below kept().
 //
-// With kAlways most syncs go by way of a ring (aof_sync_path.h): what was written to the increment
-// since it was last synced as a file stands in the ring, too, and is durable there. The increment's
-// first sync, large ones, and all of them where there is no ring are the file's.
+// With kAlways most syncs use a ring (aof_sync_path.h): the ring holds, durably, the bytes written
+// to the increment since the file itself was last synced. The increment's first sync, large ones,
+// and all syncs where there is no ring are syncs of the file.
 //
-// Whatever the policy, the system is asked every few megabytes to write what was appended, and to
-// forget what it has written: the log then goes through the same few pages of memory over and over.
-// New ones for all of it would cost more than all else about it, and each sync stays short.
+// With every policy the log tells the system every few megabytes to write the new bytes and to drop
+// the pages it has written. The log then reuses a few pages of memory, and syncs stay short.
 //
-// Trouble: bytes that could not be written are truncated away, kept and tried again about every
-// tenth of a second. After a failed sync nothing can be known of the file, and a record for which
-// there was no memory is missing in it: state() is kNeedsBase until the owner has written a new
-// base (SwitchAt … FinishRewrite). While state() is not kGood nothing new becomes durable.
+// Trouble: bytes that could not be written are truncated away, kept and tried again about ten times
+// a second. After a failed sync, or when there was no memory for a record, the file cannot be
+// trusted: state() is kNeedsBase until the owner has written a new base (SwitchAt …
+// FinishRewrite). While state() is not kGood nothing new becomes durable.
 //
 // An increment is synced before the next one is, and is named by the manifest before anything in it
 // counts as durable. After a switch that was prepared (PrepareSwitch) the next one gets records
@@ -75,7 +74,7 @@ class AofLog final : public journal::Consumer, public journal::Barrier {
   };
 
   explicit AofLog(Options options);
-  ~AofLog() override;  // writes and, unless kNo, syncs what it has
+  ~AofLog() override;  // writes and, unless kNo, syncs the rest
 
   // Reads the manifest; false with no error when there is none.
   static base::Result<bool> FindManifest(FileSystem& files, const std::string& directory,

@@ -71,7 +71,7 @@ void AofLog::RemoveOrphans() {
   }
 }
 
-// The manifest that was to name it could not be written, and may be there all the same: its name
+// The manifest that would name it could not be written, and may be there all the same: its name
 // must not be used again, or a file that is just being made would stand for one that is whole.
 void AofLog::Abandon(const Increment& increment) {
   orphans_.push_back(increment.name);
@@ -126,10 +126,11 @@ base::Status AofLog::PrepareSwitch() {
   return status;
 }
 
-// When all of before a switch is written and the next increment is ready: goes on there at once.
+// When everything before a switch is written and the next increment is ready: goes on there at
+// once.
 bool AofLog::SwitchToPrepared() {
   if (prepared_ == nullptr || busy_ || unsure_ || needs_base_) return false;
-  // One without records does not tell of what comes before it.
+  // An increment without records says nothing of the earlier ones.
   if (current_ == nullptr || current_->broken || !current_->named || !current_->after.empty()) {
     return false;
   }
@@ -147,7 +148,7 @@ bool AofLog::SwitchToPrepared() {
   return true;
 }
 
-// On the disk's thread: all of before the switch is written, and must be on the disk before the
+// On the disk's thread: everything before the switch is written, and must be on disk before the
 // next file gets anything.
 void AofLog::Switch(Lock& lock) {
   settled_.wait(lock, [this] { return !busy_; });
@@ -205,8 +206,8 @@ std::string AofLog::TemporaryBase() const {
   return Path(fmt::format("temp-rewriteaof-{}", options_.name));
 }
 
-// The base is there before the switch was made: what comes before the switch and is not written
-// needs not be written any more.
+// The base is there before the switch was made: unwritten records before the switch need not be
+// written any more.
 base::Status AofLog::SwitchForFinish(Lock& lock) {
   {
     const std::lock_guard pending(pending_.mutex);
@@ -267,7 +268,7 @@ base::Status AofLog::FinishRewrite(bool rdb) {
     lock.unlock();
     status = NameBase(rdb, *increment, &next);
     const auto base_size = status ? files_.Size(Path(next.files[0].name)) : uint64_t{0};
-    // Neither is held while the other is waited for: a sync may take long.
+    // The two locks are not held together: a sync may take long.
     Lock sync(sync_mutex_, std::defer_lock);
     std::lock(lock, sync);
     busy_ = false;
@@ -345,7 +346,7 @@ void AofLog::Abort(Lock& lock) {
   hold_writes_ = false;
   settled_.notify_all();
   if (std::exchange(rewriting_, false) && !current_->named) {
-    // Without the base its records mean nothing.
+    // Without the base its records are useless.
     orphans_.push_back(current_->name);
     current_ = nullptr;
     Discard();
@@ -370,7 +371,7 @@ base::Result<bool> AofLog::FindManifest(FileSystem& files, const std::string& di
   return true;
 }
 
-// The last increment, to go on in it. None when it is not one of Sava's: without their first line
+// The last increment, to append to it. None when it is not one of Sava's: without their first line
 // a start could not tell what a crash leaves behind its end from damage.
 base::Result<std::shared_ptr<AofLog::Increment>> AofLog::LastIncrement(const AofFile& last) {
   const std::string path = Path(last.name);
@@ -382,7 +383,7 @@ base::Result<std::shared_ptr<AofLog::Increment>> AofLog::LastIncrement(const Aof
   if (!file) return base::Error{file.error()};
   const uint64_t size = (*file)->size();
   // All of it is synced. That is said at once, so that a cut before the end is known as damage,
-  // unless the process of before said it when it ended, or nothing was recorded.
+  // unless the earlier process said it when it ended, or nothing was recorded.
   const std::string line = AofSyncedLine(size);
   const auto end = files_.Read(path, size - std::min<uint64_t>(size, line.size()), line.size());
   if (!end) return base::Error{end.error()};
@@ -424,7 +425,7 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
   manifest_ = manifest;
   const std::vector<AofFile> increments = manifest.increments();
   base::Result<std::shared_ptr<Increment>> increment = std::shared_ptr<Increment>();
-  // A process of before may have left them without a sync.
+  // An earlier process may have left them without a sync.
   for (const AofFile& file : increments) {
     auto opened = files_.Open(Path(file.name), FileSystem::Mode::kAppend);
     if (!opened) return base::Error{opened.error()};
@@ -452,7 +453,7 @@ base::Status AofLog::Open(const AofManifest& manifest, uint64_t next_ticket) {
   }
   SetSize();
   base_size_ = size_.load();
-  // What it had is in the files by now (RestoreFromRing), and these may be written anew.
+  // Its bytes are in the files by now (RestoreFromRing), and these may be written again.
   // Of a log that is not used any more the ring stays: its files may come to be used again.
   const bool used = *increment != nullptr || manifest.files.empty();
   if (used && files_.Exists(RingPath())) {

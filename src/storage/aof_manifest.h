@@ -28,7 +28,7 @@ struct AofManifest {
   static constexpr uint64_t kLastSequence = INT64_MAX;
 
   static base::Result<AofManifest> Parse(std::string_view text);
-  // Errors name the path. What is no regular file, or far too long, is not read.
+  // Errors name the path. A file that is not regular, or far too long, is not read.
   static base::Result<AofManifest> Read(FileSystem& files, const std::string& path);
   std::string Text() const;
 

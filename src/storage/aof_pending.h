@@ -1,4 +1,4 @@
-// AofPending: what the log has received and not begun to write. Its mutex is a leaf, held for
+// AofPending: bytes that the log has received and not begun to write. Its mutex is a leaf, held for
 // moments or for one run of records.
 #pragma once
 

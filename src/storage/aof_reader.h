@@ -1,10 +1,10 @@
 // ReadAof: reads the commands of an append-only file from memory and hands them on, one after
 // another; what MULTI opens is handed on only when its EXEC is there, so a transaction is whole or
 // absent. Lines that begin with '#' (timestamps) are passed over. Of a file that begins as an RDB
-// file (the preamble of older logs) the caller passes what follows it.
+// file (the preamble of older logs) the caller passes the rest.
 //
-// Nothing in a file is trusted: lengths are checked against what is there. When power fails, parts
-// of what was not synced may be on disk and others not; these read as zeros. Zeros up to the end,
+// Nothing in a file is trusted: lengths are checked against the size of the file. When power fails,
+// some unsynced parts may be on disk and others not; these read as zeros. Zeros up to the end,
 // or zeros in a file of Sava's (docs/formats/aof.md: #SYNCED) of which nothing says that it was
 // synced beyond them, are a cut-off tail; any others are corruption.
 #pragma once
@@ -22,12 +22,12 @@ namespace sava::storage {
 struct AofEnd {
   enum class Kind : uint8_t {
     kWhole,      // the file ends with a whole command, outside a transaction
-    kTruncated,  // the file is cut off within a command or transaction: what a crash leaves
+    kTruncated,  // the file is cut off within a command or transaction, as by a crash
     kCorrupt,    // something else stands where a command should be
     kRefused,    // the receiver returned an error
   };
   Kind kind = Kind::kWhole;
-  uint64_t offset = 0;  // where what is wrong begins
+  uint64_t offset = 0;  // where the damage begins
   uint64_t good = 0;    // up to here everything is whole, transactions included
   uint64_t commands = 0;
   std::string text;  // what is wrong
@@ -48,7 +48,7 @@ inline constexpr std::string_view kAofSyncedMark = "#SYNCED:";
 std::string AofSyncedLine(uint64_t size);
 
 // "#AFTER:3:4567\r\n", the second line of an increment that got records before the earlier ones
-// were synced: increment 3 had 4567 bytes then, so that what has fewer has lost its end.
+// were synced: increment 3 had 4567 bytes then, so that a file with fewer has lost its end.
 inline constexpr std::string_view kAofAfterMark = "#AFTER:";
 struct AofAfter {
   uint64_t sequence = 0;  // 0: there is no such line

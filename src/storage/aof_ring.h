@@ -1,7 +1,7 @@
 // AofRing: a file of a fixed size beside the log, laid out on the disk, by way of which `always`
 // syncs. To sync a file that grows, the file system has to write records of its own; to write once
 // more over blocks that are there costs a fraction of that (docs/adr/0009-a-ring-for-syncs.md). So
-// what was appended to the log is also put into the ring, and is durable when it stands there. The
+// bytes appended to the log are also put into the ring, and are durable once they are there. The
 // log's file is synced now and then, and what that covers may be overwritten in the ring.
 //
 //   first block:  "SAVARNG1" · u64 secret, by chance · zeros
@@ -39,9 +39,9 @@ class AofRing {
                                                      uint64_t size = kSize);
 
   // These bytes of the increment, which begin at `offset` in it, are on the disk when it returns
-  // true; false: there is no room until more of the file is synced. `synced`: so much of it is, and
-  // all of the increments before. `before`: what stands right before them, or some of it, by which
-  // the file is known again. REQUIRES: 0 < bytes <= kMostBytes.
+  // true; false: there is no room until more of the file is synced. `synced`: that much of it is on
+  // disk, and all of the earlier increments. `before`: the bytes right before them, or some of
+  // these, by which the file is recognised. REQUIRES: 0 < bytes <= kMostBytes.
   base::Result<bool> Put(uint64_t increment, uint64_t offset, std::string_view before,
                          std::string_view bytes, uint64_t synced);
   // More than half of it is needed.
@@ -51,7 +51,7 @@ class AofRing {
   struct Entry {
     uint64_t increment;
     uint64_t end;   // in the increment
-    uint64_t room;  // in the ring, with what was left out before it
+    uint64_t room;  // in the ring, with the bytes left out before it
   };
 
   AofRing(std::unique_ptr<Blocks> blocks, uint64_t size, uint64_t secret)

@@ -89,7 +89,7 @@ void RingSyncPath::Prepare(Lock& lock) {
   refused_ = false;
 }
 
-// What stands in it alone must be in the file soon.
+// Bytes that only the ring has must be in the file soon.
 bool RingSyncPath::LookForFile(Lock& lock) {
   if (ring_ == nullptr) return true;
   lock.unlock();

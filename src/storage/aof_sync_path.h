@@ -1,4 +1,4 @@
-// SyncPath: how `always` brings what was written to the log's file to the disk before replies may
+// SyncPath: how `always` brings the bytes written to the log's file to the disk before replies may
 // leave. Two ways: a sync of the file each time (FileSyncPath), or a ring beside the file, which
 // costs less, and a sync of the file now and then (RingSyncPath; aof_ring.h).
 //
@@ -43,7 +43,7 @@ class SyncPath {
   // Everything that was appended is on disk when this returns true. sync_file: syncs the increment
   // and what comes before it.
   virtual bool MakeDurable(const Increment& at, const std::function<bool()>& sync_file) = 0;
-  // The file must be synced soon, beside what goes on.
+  // The file must be synced soon, while writing goes on.
   virtual bool wants_file_sync() const = 0;
 
   // Whether the next MakeDurable is likely to be over in no time.

@@ -1,5 +1,5 @@
-// CommandWriter: a data set as commands that make it anew, as Redis writes the base of its log with
-// aof-use-rdb-preamble no. Values of Redis's types become the commands of their type
+// CommandWriter: a data set as commands that make it again, as Redis writes the base of its log
+// with aof-use-rdb-preamble no. Values of Redis's types become the commands of their type
 // (Object::Rebuild), others RESTORE; times of keys follow as PEXPIREAT.
 //
 // A value is held in memory as a whole while it is written. Bytes reach the sink in pieces of some
@@ -32,7 +32,7 @@ class CommandWriter final : public snapshot::CutWriter {
   types::Writer& OpenValue(const snapshot::CutKey& key, uint8_t rdb_type) override;
   void CloseValue() override;
 
-  // Hands on what is left.
+  // Passes the rest on.
   void End() { Flush(); }
 
   const std::optional<std::string>& error() const { return error_; }

@@ -1,6 +1,6 @@
-// DataLock: who writes the files of a data set. A process that writes FILE holds flock on
-// "FILE.lock" beside it; the lock of a log stands in the data directory, not in the log's own, so
-// that it stays when somebody removes that. flock, because locks of fcntl are gone as soon as any
+// DataLock: which process writes the files of a data set. A process that writes FILE holds flock on
+// "FILE.lock" beside it; the lock of a log is in the data directory, not in the log's own, so
+// that it stays when that one is removed. flock, because locks of fcntl are gone as soon as any
 // descriptor of the file is closed.
 //
 // The file names its holder: "PID\nPLACE\n", PLACE being the directory of a log. It is removed

@@ -24,11 +24,11 @@ class File {
   virtual ~File() = default;
   // Writes all of it, or says why not; some of it may have been written then (see size).
   virtual base::Status Append(std::string_view bytes) = 0;
-  // What was appended is on the disk, as far as the system can say (fdatasync).
+  // The appended bytes are on the disk, as far as the system can say (fdatasync).
   virtual base::Status Sync() = 0;
   virtual base::Status Truncate(uint64_t size) = 0;
-  // Nobody will read these bytes soon: the system may write them to the disk now, and forget those
-  // that are written. A wish, which promises nothing; what goes wrong is for Sync to say.
+  // These bytes will not be read soon: the system may write them to the disk now and drop the pages
+  // that are written. Only a hint; Sync reports errors.
   virtual void WriteBehind(uint64_t begin, uint64_t end) {
     (void)begin;
     (void)end;

@@ -1,4 +1,4 @@
-// Snapshots of before, kept beside the current one under dated names (save-keep): a name of
+// Earlier snapshots, kept beside the current one under dated names (save-keep): a name of
 // yyyyMMddHHmmssffff-FILE, in UTC, where ffff are ten-thousandths of a second, so that names are in
 // the order of time. A kept snapshot is another name of the same file as long as it is the current
 // one: the next save replaces the name dump.rdb, never the file.

@@ -1,4 +1,4 @@
-// What the writer and the reader of RDB files share: marks, and what a file says of a key.
+// Shared by the writer and the reader of RDB files: marks, and what a file says of a key.
 // docs/formats/rdb.md describes the bytes.
 #pragma once
 

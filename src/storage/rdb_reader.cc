@@ -260,7 +260,7 @@ bool RdbFile::ObjectValue(uint8_t rdb_type) {
   return Accepted(sink_.Object(key_, std::move(object)));
 }
 
-// Finds the value's end and hands on what stands there.
+// Finds the value's end and passes its bytes on.
 bool RdbFile::UndecodedValue(uint8_t rdb_type) {
   if (rdb_type == types::kRdbString) {
     in_.SkipString();

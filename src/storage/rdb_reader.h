@@ -1,14 +1,13 @@
 // ReadRdb: reads an RDB file of versions 1 to 12, from memory, and tells a sink what is in it, in
 // the order of the file. docs/formats/rdb.md describes the bytes and what is refused.
 //
-// Nothing in a file is trusted: no memory is reserved for what is not there, and the first thing
-// that is wrong ends the reading with its place. The checksum is known only at the end, so a sink
-// may have been told much of a damaged file: a loader throws that away.
-// Thread safety: one call uses nothing but its arguments and what values of a type share in this
-// process.
+// Nothing in a file is trusted: no memory is reserved for bytes that are not there, and the first
+// thing that is wrong ends the reading with its place. The checksum is known only at the end, so a
+// sink may have been told much of a damaged file: a loader throws that away. Thread safety: one
+// call uses nothing but its arguments and what values of a type share in this process.
 //
-// Reading is one thread's work, but decoding values need not be: a sink may ask for them as they
-// stand in the file, and decode them where it likes, with DecodeRdbString and DecodeRdbObject.
+// Reading is one thread's work, but decoding values need not be: a sink may take them as
+// bytes of the file, and decode them where it likes, with DecodeRdbString and DecodeRdbObject.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ class RdbSink {
   virtual base::Status Object(const snapshot::CutKey& key,
                               std::unique_ptr<types::Object> value) = 0;
   virtual base::Status Function(std::string_view code) = 0;
-  // What values of a type share stands in the file: a server without it cannot read them.
+  // The file has data that values of a type share: a server without the type cannot read them.
   virtual base::Status AuxData(const types::TypeInfo& type) = 0;
   // Data of a module that is not known here, beside the keys or as a value: to be passed over, or
   // an error. `module` has nine characters.
@@ -76,7 +75,7 @@ struct RdbError {
 
 struct RdbEnd {
   std::optional<RdbError> error;
-  // Without an error: where the file ends, its checksum included; what follows is not part of it.
+  // Without an error: where the file ends, its checksum included; the rest is not part of it.
   uint64_t size = 0;
   // Whether there was a checksum to compare with, and it was compared.
   bool checked = false;
@@ -85,7 +84,8 @@ struct RdbEnd {
 RdbEnd ReadRdb(std::string_view file, const types::TypeRegistry& types, RdbSink& sink,
                bool verify_checksum = true);
 
-// What RdbSink::Undecoded got. A view of the bytes or of `scratch`; the error says what is wrong.
+// Decodes what RdbSink::Undecoded got. A view of the bytes or of `scratch`; the error says what is
+// wrong.
 base::Result<std::string_view> DecodeRdbString(std::string_view key, std::string_view bytes,
                                                std::string* scratch);
 base::Result<std::unique_ptr<types::Object>> DecodeRdbObject(const types::TypeRegistry& types,

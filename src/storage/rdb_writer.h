@@ -56,7 +56,7 @@ class RdbWriter final : public snapshot::CutWriter {
   void Object(const snapshot::CutKey& key, const types::Object& value);
   types::Writer& OpenValue(const snapshot::CutKey& key, uint8_t rdb_type) override;
 
-  // Ends the file and hands on what is left.
+  // Ends the file and passes the rest on.
   void End();
 
   uint64_t written() const { return out_.written(); }

@@ -1,7 +1,7 @@
-// RecoveryPlan: what a start makes of the files of a data directory: which of them it loads and in
-// which order, what the log gets back from its ring, where it is cut off, and what is refused. All
-// of that is decided here and nowhere else. A server carries the plan out, `sava check` prints it
-// and, with --repair, carries out what a server would not.
+// RecoveryPlan: how a start uses the files of a data directory: which of them it loads and in
+// which order, which bytes the log gets back from its ring, where it is cut off, and what is
+// refused. All of that is decided here and nowhere else. A server carries the plan out, `sava
+// check` prints it and, with --repair, carries out what a server would not.
 //
 // A plan is made in two steps. PlanStart and PlanLog look at names, sizes and beginnings. Where a
 // log ends is known only once it was read, so ReadParts has every part read by a PartReader (which
@@ -77,7 +77,7 @@ struct RecoveryPlan {
 
   Source source = Source::kNothing;
   std::string refused;   // why nothing is loaded
-  std::string data_set;  // the id of what is loaded; empty: it has none
+  std::string data_set;  // the id of the data set that is loaded; empty: it has none
   // A dump lies beside the log and is not of the same data set, but of `dump_data_set` (empty: it
   // does not say): it is not loaded, and must not be overwritten.
   bool foreign_dump = false;

@@ -21,13 +21,13 @@ struct SnapshotFile {
   std::function<base::Status(std::string_view)> sink;
   std::string temporary;
   std::string path;            // its final name; empty: it stays `temporary`
-  std::string aside;           // what has that name gets this one; empty: it is replaced
+  std::string aside;           // an existing file gets this name; empty: it is replaced
   bool commands = false;       // the snapshot must be self_contained
   RdbWriter::Options options;  // of an RDB file, as `origin`
   RdbWriter::Origin origin;
-  snapshot::RdbAuxes aux;  // what goes in front of the keys
-  bool keys = true;        // else only what goes in front of them; there is no snapshot then
-  // For a stock server: what it does not read is left out (self_contained), and counted here.
+  snapshot::RdbAuxes aux;  // they go in front of the keys
+  bool keys = true;        // else only `aux`; there is no snapshot then
+  // For a stock server: keys that it cannot read are left out (self_contained), and counted here.
   bool stock = false;
   uint64_t* left_out = nullptr;
   uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes

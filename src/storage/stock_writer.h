@@ -13,7 +13,7 @@ namespace sava::storage {
 
 class StockWriter final : public snapshot::CutWriter {
  public:
-  // left_out: counts what is not written; may be nullptr.
+  // left_out: counts the keys that are not written; may be nullptr.
   StockWriter(RdbWriter& out, uint64_t* left_out)
       : out_(out), left_out_(left_out), value_([this](std::string_view bytes) { Keep(bytes); }) {}
 

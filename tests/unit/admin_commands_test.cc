@@ -37,8 +37,8 @@ struct Caller {
   explicit Caller(Admin& admin, size_t lane_index = 0)
       : engine(admin.server.engine()), lane(*engine.lanes()[lane_index]) {
     client.id = engine.NewClientId();
-    client.addr = "127.0.0.1:" + std::to_string(1000 + client.id);
-    client.laddr = "127.0.0.1:6379";
+    client.peer.addr = "127.0.0.1:" + std::to_string(1000 + client.id);
+    client.peer.laddr = "127.0.0.1:6379";
     client.authenticated = engine.settings().requirepass.empty();
     client.set(engine::kClientLocal);
     engine.AddClient(lane, client);
@@ -166,7 +166,7 @@ TEST(Clients, AreListedAndKilledAcrossThreads) {
   EXPECT_LT(list.find("id=2 "), list.find("id=3 "));
   EXPECT_EQ(first.Run({"CLIENT", "KILL", ""}), "-ERR No such client\r\n");
   EXPECT_EQ(first.Run({"CLIENT", "KILL", "ADDR", ""}), ":0\r\n");
-  EXPECT_EQ(first.Run({"CLIENT", "KILL", second.client.addr}), "+OK\r\n");
+  EXPECT_EQ(first.Run({"CLIENT", "KILL", second.client.peer.addr}), "+OK\r\n");
   EXPECT_TRUE(second.client.has(engine::kClientCloseNow));
   EXPECT_FALSE(third.client.has(engine::kClientCloseNow));
   EXPECT_EQ(first.Run({"CLIENT", "KILL", "ID", "1", "SKIPME", "no"}), ":1\r\n");
@@ -250,8 +250,11 @@ TEST(Info, CountsCommandsKeysAndErrors) {
         "latency_percentiles_usec_set:p50=", "# Sava\r\nthreads:2\r\n", "role:master\r\n"}) {
     EXPECT_TRUE(Has(text, part)) << part;
   }
+  const uint64_t changes = admin.server.engine().Dirty();
+  EXPECT_GT(changes, 0U);
   caller.Run({"CONFIG", "RESETSTAT"});
   EXPECT_FALSE(Has(caller.Run({"INFO", "commandstats", "errorstats"}), "cmdstat_set"));
+  EXPECT_EQ(admin.server.engine().Dirty(), changes) << "the save rules count on";
   EXPECT_EQ(caller.Run({"INFO", "cluster", "nosuch"}),
             "$30\r\n# Cluster\r\ncluster_enabled:0\r\n\r\n");
 }

@@ -426,7 +426,7 @@ TEST_F(BlockingTest, AnAnswerFromAheadIsNotForgotten) {
   test.engine.journal().Detach(sink);
   EXPECT_GT(sink.taken, 50U);
   EXPECT_GT(sink.later, sink.taken);
-  EXPECT_GT(a.client.wrote, sink.taken);
+  EXPECT_GT(a.client.sending.wrote, sink.taken);
 }
 
 // Threads that give, take, pass on, give up, unblock and hang up on few keys: what was given is
@@ -544,7 +544,7 @@ class BlockingStress : public testing::Test {
     for (auto& lane : clients) {
       for (auto& client : lane) {
         if (!client->client.blocked()) continue;
-        for (const Waiter::Key& key : client->client.waiter->keys) {
+        for (const Waiter::Key& key : client->client.wait.waiter->keys) {
           EXPECT_EQ(0, size(std::string(key.name))) << "somebody waits for what is there";
         }
       }

@@ -15,11 +15,11 @@ constexpr int64_t kNow = 1'700'000'000'000;
 
 void Fill(engine::Client& client) {
   client.id = 7;
-  client.fd = 12;
-  client.addr = "127.0.0.1:5000";
-  client.laddr = "127.0.0.1:6379";
-  client.created_ms = kNow - 12'345;
-  client.last_active_ms = kNow - 2'999;
+  client.peer.fd = 12;
+  client.peer.addr = "127.0.0.1:5000";
+  client.peer.laddr = "127.0.0.1:6379";
+  client.activity.created_ms = kNow - 12'345;
+  client.activity.last_active_ms = kNow - 2'999;
 }
 
 std::map<std::string, std::string> Fields(const engine::Client& client) {
@@ -64,22 +64,22 @@ TEST(ClientLine, ShowsWhatTheClientIsDoing) {
   engine::Client client;
   Fill(client);
   client.name = "worker";
-  client.lib_name = "lib";
-  client.lib_ver = "1.2";
+  client.peer.lib_name = "lib";
+  client.peer.lib_ver = "1.2";
   client.db = 3;
   client.resp = 3;
   client.set(engine::kClientMulti | engine::kClientNoEvict | engine::kClientNoTouch);
-  client.queue.resize(2);
-  client.queue_bytes = 17;
-  client.channels = {"a", "b"};
-  client.patterns = {"p*"};
-  client.shard_channels = {"s"};
-  client.query_bytes = 10;
-  client.query_capacity = 100;
-  client.watcher.dirty.store(true);
+  client.transaction.queue.resize(2);
+  client.transaction.queue_bytes = 17;
+  client.subscriptions.channels = {"a", "b"};
+  client.subscriptions.patterns = {"p*"};
+  client.subscriptions.shard_channels = {"s"};
+  client.memory.query_bytes = 10;
+  client.memory.query_capacity = 100;
+  client.transaction.watcher.dirty.store(true);
   commands::Command command;
   command.full_name = "client|list";
-  client.last_command = &command;
+  client.activity.last_command = &command;
   const auto fields = Fields(client);
   EXPECT_EQ(fields.at("flags"), "PxdeT");
   EXPECT_EQ(fields.at("multi"), "2");
@@ -135,7 +135,7 @@ TEST(ClientType, IsKnownByNameAndState) {
   EXPECT_FALSE(ClientTypeByName("bogus").has_value());
   engine::Client client;
   EXPECT_EQ(TypeOf(client), ClientType::kNormal);
-  client.shard_channels = {"s"};
+  client.subscriptions.shard_channels = {"s"};
   EXPECT_EQ(TypeOf(client), ClientType::kPubsub);
 }
 

@@ -100,7 +100,7 @@ TEST(Engine, EvictsBelowMaxmemoryAndRefusesWithoutEviction) {
     ASSERT_EQ(client.Run({"SET", "key:" + std::to_string(i), value}), "+OK\r\n");
   }
   EXPECT_LT(test.engine.memory().Used(), (4U << 20) + (1U << 20));
-  EXPECT_GT(test.engine.Total(&LaneStats::evicted), 1000U);
+  EXPECT_GT(test.engine.Total(&LaneStats::keys, &KeyStats::evicted), 1000U);
   test.settings.maxmemory = 1 << 20;
   test.settings.maxmemory_policy = config::MaxmemoryPolicy::kNoEviction;
   EXPECT_EQ(client.Run({"SET", "more", value}),

@@ -80,7 +80,7 @@ TEST(Limiter, TheLongestPrefixDecidesAndEachAddressHasABucket) {
   test.engine.limiter().Configure(test.settings);
   const auto allowed = [&](const char* address) {
     TestClient client(test, 0);
-    client.client.addr = address;
+    client.client.peer.addr = address;
     int count = 0;
     while (count < 20 && client.Run({"GET", "k"})[0] == '$') ++count;
     return count;
@@ -101,7 +101,7 @@ TEST(Limiter, WhoIsRefusedByOneBucketPaysNeither) {
   test.settings.ratelimit_networks = {rule};
   test.engine.limiter().Configure(test.settings);
   TestClient client(test, 0);
-  client.client.addr = "10.0.0.1:1";
+  client.client.peer.addr = "10.0.0.1:1";
   for (int i = 0; i < 10; ++i) client.Run({"GET", "k"});
   EXPECT_EQ(test.engine.limiter().Find("__rl:ip:10.0.0.1")->Look(1'700'000'000'000).remaining, 97);
 }

@@ -608,7 +608,7 @@ TEST(OutOfMemory, WhoCannotBeEnteredEverywhereWaitsNowhere) {
       EXPECT_TRUE(felt);
     }
     EXPECT_EQ(server.test.engine.waiting().lines().keys(), 0);
-    EXPECT_EQ(client.waiter, nullptr);
+    EXPECT_EQ(client.wait.waiter, nullptr);
     Inspect(server);
     if (HasFailure() || !felt) return;
   }
@@ -817,7 +817,7 @@ TEST(OutOfMemory, TheKeeperOutlivesASave) {
       idle();
       EXPECT_EQ(keeper.StartSave(false, false), persistence::Persistence::Started::kStarted);
       idle();
-      return keeper.figures().last_save_ok;
+      return keeper.figures().save.last_ok;
     };
     for (size_t n = 0;; ++n) {
       SCOPED_TRACE("after " + std::to_string(n) + " allocations");

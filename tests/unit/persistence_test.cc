@@ -78,7 +78,7 @@ struct Kept {
   // As a command does that waits for the keeper.
   Persistence::Waiter Block() {
     lane().waits.AwaitAnswer(client, 0, nullptr);
-    return {lane().index, client.id, client.block_token};
+    return {lane().index, client.id, client.wait.token};
   }
   std::string Answer() {
     EXPECT_TRUE(Until([this] {
@@ -114,8 +114,8 @@ TEST(Persistence, KeepsWhatWasSaved) {
     EXPECT_EQ(kept.persistence->StartSave(false, false), Started::kStarted);
     EXPECT_TRUE(Until([&] { return kept.Idle(); }));
     const Persistence::Figures figures = kept.persistence->figures();
-    EXPECT_TRUE(figures.last_save_ok);
-    EXPECT_EQ(figures.saves, 1U);
+    EXPECT_TRUE(figures.save.last_ok);
+    EXPECT_EQ(figures.save.count, 1U);
     EXPECT_EQ(kept.persistence->Changes(), 0U);
     EXPECT_EQ(kept.Run({"SET", "a", "unsaved"}), "+OK\r\n");
   }
@@ -198,7 +198,7 @@ TEST(Persistence, KeepsWhatWasLogged) {
     EXPECT_EQ(kept.persistence->StartRewrite(false), Started::kStarted);
     EXPECT_EQ(kept.Run({"INCR", "a"}), ":2\r\n");
     EXPECT_TRUE(Until([&] { return kept.Idle(); }));
-    EXPECT_EQ(kept.persistence->figures().rewrites, 1U);
+    EXPECT_EQ(kept.persistence->figures().rewrite.count, 1U);
     EXPECT_TRUE(kept.persistence->Prepare({}).ok());
   }
   Kept again(directory, true);
@@ -306,7 +306,7 @@ TEST(Persistence, AnswersOnlyWhoStillWaits) {
   kept.client.set(engine::kClientBlocked, false);
   kept.engine->ResumeWaiting(kept.lane());
   const Persistence::Waiter second = kept.Block();
-  EXPECT_TRUE(Until([&] { return kept.persistence->figures().saves == 1 && kept.Idle(); }));
+  EXPECT_TRUE(Until([&] { return kept.persistence->figures().save.count == 1 && kept.Idle(); }));
   kept.engine->ReceiveMail(kept.lane());
   EXPECT_TRUE(kept.client.has(engine::kClientBlocked));
   kept.persistence->Save(second);
@@ -325,11 +325,11 @@ TEST(Persistence, DoesOneThingAtATime) {
   EXPECT_EQ(kept.persistence->StartSave(false, false), Started::kStarted);
   EXPECT_EQ(kept.persistence->StartSave(true, false), Started::kBusySame);
   EXPECT_EQ(kept.persistence->StartRewrite(false), Started::kScheduled);
-  EXPECT_TRUE(kept.persistence->figures().rewrite_scheduled);
+  EXPECT_TRUE(kept.persistence->figures().rewrite.scheduled);
   EXPECT_EQ(kept.Run({"SET", "b", "1"}), "+OK\r\n");
   EXPECT_TRUE(kept.persistence->Prepare({.nosave = true}).ok());
-  EXPECT_EQ(kept.persistence->figures().saves, 0U);
-  EXPECT_TRUE(kept.persistence->figures().last_save_ok);
+  EXPECT_EQ(kept.persistence->figures().save.count, 0U);
+  EXPECT_TRUE(kept.persistence->figures().save.last_ok);
   EXPECT_FALSE(std::filesystem::exists(directory.path + "/dump.rdb"));
 }
 
@@ -345,7 +345,7 @@ TEST(Persistence, RefusesWritesAfterAFailedSave) {
   });
   EXPECT_EQ(kept.persistence->StartSave(false, false), Started::kStarted);
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
-  EXPECT_FALSE(kept.persistence->figures().last_save_ok);
+  EXPECT_FALSE(kept.persistence->figures().save.last_ok);
   EXPECT_TRUE(kept.Run({"SET", "a", "1"}).starts_with("-MISCONF Redis is configured to save"));
   EXPECT_FALSE(kept.persistence->Prepare({}).ok());
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
@@ -370,13 +370,13 @@ TEST(Persistence, SavesByRuleAndAfterFlushall) {
   kept.Run({"SET", "a", "2"});
   EXPECT_TRUE(Until([&] {
     kept.persistence->Tick();
-    return kept.persistence->figures().saves == 1;
+    return kept.persistence->figures().save.count == 1;
   }));
   EXPECT_TRUE(Until([&] { return kept.Idle(); }));
   kept.engine->Exclusively(kept.lane(), [&] { kept.persistence->FlushedAll(0); });
   EXPECT_TRUE(Until([&] {
     kept.persistence->Tick();
-    return kept.persistence->figures().saves == 2;
+    return kept.persistence->figures().save.count == 2;
   }));
 }
 

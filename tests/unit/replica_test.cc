@@ -224,11 +224,11 @@ TEST(Replica, NothingWritesByItself) {
   test.settings.maxmemory = 0;
 
   engine.role().set_replica(false);
-  const uint64_t dirty = lane.stats.expired.get() + lane.stats.expired_parts.get();
+  const uint64_t dirty = lane.stats.keys.expired.get() + lane.stats.keys.expired_parts.get();
   client.Run({"SET", "again", "v", "PX", "100"});
   test.clock.AdvanceMillis(1000);
   EXPECT_EQ(client.Run({"GET", "again"}), "$-1\r\n");
-  EXPECT_GT(lane.stats.expired.get() + lane.stats.expired_parts.get(), dirty)
+  EXPECT_GT(lane.stats.keys.expired.get() + lane.stats.keys.expired_parts.get(), dirty)
       << "a master expires them";
 }
 
@@ -240,7 +240,7 @@ TEST(Replica, BucketsStayInMemory) {
   test.settings.ratelimit_default = types::RateRule{.limit = 100, .period_ms = 100000};
   engine.limiter().Configure(test.settings);
   TestClient client(test, 0);
-  client.client.addr = "10.0.0.1:1";
+  client.client.peer.addr = "10.0.0.1:1";
   engine.role().set_replica(true);
   for (int i = 0; i < 5; ++i) client.Run({"GET", "a"});
   test.clock.AdvanceMillis(1000);

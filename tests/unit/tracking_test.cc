@@ -235,7 +235,7 @@ TEST(Tracking, FlushesAreToldWithTheirTickets) {
     test.engine.journal().Detach(sink);
     EXPECT_EQ(reader.Mail(), kForget);
     EXPECT_GT(sink.last, 0U);
-    EXPECT_GT(reader.client.wrote, sink.last);
+    EXPECT_GT(reader.client.sending.wrote, sink.last);
   }
 }
 

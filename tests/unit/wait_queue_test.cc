@@ -46,9 +46,9 @@ TEST(WaitQueue, APausedClientGoesOnWhenThePauseEnds) {
 
 TEST(WaitQueue, AnAnswerThatDoesNotComeIsGivenAtTheDeadline) {
   Queue queue;
-  const uint64_t token = queue.a.block_token;
+  const uint64_t token = queue.a.wait.token;
   queue.waits.AwaitAnswer(queue.a, 1500, [](Client& client) { client.out.Append("late"); });
-  EXPECT_NE(queue.a.block_token, token);
+  EXPECT_NE(queue.a.wait.token, token);
   EXPECT_EQ(queue.waits.NextResume(1000, 0), 1500);
   queue.waits.Resume(1499, 0);
   EXPECT_TRUE(queue.a.blocked());

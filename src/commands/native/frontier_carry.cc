@@ -114,9 +114,9 @@ void Stats(KeyContext& context) {
   if (!NeedFrontier(context, Access::kRead, &frontier)) return;
   const Frontier::Stats stats = frontier->stats();
   const std::pair<std::string_view, uint64_t> counts[] = {
-      {"hosts", stats.hosts},
-      {"ready-hosts", stats.ready_hosts},
-      {"waiting-hosts", stats.waiting_hosts},
+      {"hosts", stats.hosts.known},
+      {"ready-hosts", stats.hosts.ready},
+      {"waiting-hosts", stats.hosts.waiting},
       {"queued", stats.queued},
       {"delayed", stats.delayed},
       {"leased", stats.leased},

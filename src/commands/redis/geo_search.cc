@@ -30,9 +30,11 @@ struct GeoRequest {
   bool from_point = false;
   bool by_radius = false;
   bool by_box = false;
-  bool with_distance = false;
-  bool with_hash = false;
-  bool with_point = false;
+  struct {
+    bool distance = false;
+    bool hash = false;
+    bool point = false;
+  } show;
   bool any = false;
   int64_t count = 0;  // 0: all
   GeoOrder order = GeoOrder::kNone;
@@ -101,11 +103,11 @@ size_t FixedArgs(Context& context, GeoRequest* request) {
 // Words that all forms know and that stand alone.
 bool PlainWord(Context& context, size_t i, GeoRequest* request) {
   if (context.ArgIs(i, "WITHDIST")) {
-    request->with_distance = true;
+    request->show.distance = true;
   } else if (context.ArgIs(i, "WITHHASH")) {
-    request->with_hash = true;
+    request->show.hash = true;
   } else if (context.ArgIs(i, "WITHCOORD")) {
-    request->with_point = true;
+    request->show.point = true;
   } else if (context.ArgIs(i, "ANY")) {
     request->any = true;
   } else if (context.ArgIs(i, "ASC")) {
@@ -166,7 +168,7 @@ bool GeoWords(Context& context, size_t from, GeoRequest* request) {
 
 // Whether the words fit together; replies the error when not.
 bool GeoWordsFit(Context& context, const GeoRequest& request) {
-  if (request.store && (request.with_distance || request.with_hash || request.with_point)) {
+  if (request.store && (request.show.distance || request.show.hash || request.show.point)) {
     return GeoError(context, request.form == GeoForm::kSearchStore
                                  ? "ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH "
                                    "and WITHCOORD options"
@@ -231,14 +233,14 @@ void SortFound(const GeoRequest& request, std::vector<GeoFound>* found) {
 void ReplyFound(Context& context, const GeoRequest& request, const std::vector<GeoFound>& found) {
   protocol::Reply& reply = context.reply();
   const int64_t more =
-      (request.with_distance ? 1 : 0) + (request.with_hash ? 1 : 0) + (request.with_point ? 1 : 0);
+      (request.show.distance ? 1 : 0) + (request.show.hash ? 1 : 0) + (request.show.point ? 1 : 0);
   reply.Array(static_cast<int64_t>(found.size()));
   for (const GeoFound& item : found) {
     if (more > 0) reply.Array(more + 1);
     reply.Bulk(item.member);
-    if (request.with_distance) ReplyGeoDistance(reply, item.distance / request.shape.metres);
-    if (request.with_hash) reply.Int(static_cast<int64_t>(GeoHashOf(item.score)));
-    if (request.with_point) ReplyGeoPoint(reply, item.point);
+    if (request.show.distance) ReplyGeoDistance(reply, item.distance / request.shape.metres);
+    if (request.show.hash) reply.Int(static_cast<int64_t>(GeoHashOf(item.score)));
+    if (request.show.point) ReplyGeoPoint(reply, item.point);
   }
 }
 

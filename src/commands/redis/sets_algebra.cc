@@ -99,7 +99,7 @@ void Sintercard(Context& context) {
   if (!context.IntArg(1, &count, errors::kNumkeys)) return;
   if (count < 1) return context.Error(errors::kNumkeys);
   if (static_cast<uint64_t>(count) > context.argc() - 2) {
-    return context.Error("ERR Number of keys can't be greater than number of args");
+    return context.Error(errors::kTooManyKeys);
   }
   const auto end = static_cast<size_t>(count) + 2;
   int64_t limit = 0;

@@ -23,9 +23,7 @@ using types::StreamId;
 // ---- shared by the family ----
 
 void SubcommandSyntaxError(Context& context) {
-  std::string text = "ERR unknown subcommand or wrong number of arguments for '";
-  text += context.arg(1).substr(0, 128);
-  context.Error(text + "'. Try " + base::ToUpper(context.arg(0)) + " HELP.");
+  context.Error(errors::UnknownSubcommand(context.arg(1), base::ToUpper(context.arg(0))));
 }
 
 void NoGroupError(Context& context, std::string_view key, std::string_view group,
@@ -118,9 +116,7 @@ StreamGroup* NeedGroup(Context& context, Stream** stream) {
   if (*stream == nullptr) return nullptr;
   StreamGroup* group = (*stream)->FindGroup(context.arg(3));
   if (group == nullptr) {
-    std::string text = "NOGROUP No such consumer group '";
-    text.append(context.arg(3)).append("' for key name '").append(context.arg(2)).append("'");
-    context.Error(text);
+    context.Error(errors::NoConsumerGroup(context.arg(3), context.arg(2)));
   }
   return group;
 }

@@ -184,9 +184,7 @@ void InfoConsumers(Context& context) {
   if (stream == nullptr) return;
   const StreamGroup* group = stream->FindGroup(context.arg(3));
   if (group == nullptr) {
-    std::string text = "NOGROUP No such consumer group '";
-    text.append(context.arg(3)).append("' for key name '").append(context.arg(2)).append("'");
-    return context.Error(text);
+    return context.Error(errors::NoConsumerGroup(context.arg(3), context.arg(2)));
   }
   protocol::Reply& reply = context.reply();
   const int64_t now = context.now_ms();

@@ -29,6 +29,7 @@
 #include "types/collections/collection_limits.h"
 #include "types/collections/encoded_entries.h"
 #include "types/collections/list_entry.h"
+#include "types/collections/list_piece.h"
 #include "types/collections/packed_forms.h"
 #include "types/value/object.h"
 
@@ -36,7 +37,7 @@ namespace sava::types {
 
 class List final : public Object {
  public:
-  enum class End : uint8_t { kHead, kTail };
+  using End = ListEnd;
   // Of one element.
   static constexpr uint64_t kMaxElement = UINT32_MAX - 64;
 
@@ -118,46 +119,11 @@ class List final : public Object {
  private:
   static constexpr size_t kLarge = 64 << 10;
 
-  // Memory of a block; `capacity` bytes follow it.
-  struct Block {
-    uint32_t capacity;
-    uint32_t refs : 31;    // the list's own, and the cut's
-    uint32_t encoded : 1;  // it holds EncodedEntries
-    char* data() { return reinterpret_cast<char*>(this + 1); }
-  };
-  static constexpr size_t kBlock = 8192 - sizeof(Block);
+  using Block = ListBlock;
+  using Piece = ListPiece;
+  static constexpr size_t kBlock = kListBlock;
   // Up to this many bytes neighbours are joined: some room is left for what comes next.
   static constexpr size_t kJoined = 6144;
-
-  // The part of a block that is in use, and its elements. Of an encoded block `end` says how many
-  // bytes they would take, and first() and last() are not to be asked for.
-  struct Piece {
-    Block* block = nullptr;
-    uint32_t begin = 0;
-    uint32_t end = 0;
-    uint32_t count = 0;
-    uint32_t skipped = 0;  // elements of an encoded block before those in use
-
-    bool encoded() const { return block->encoded != 0; }
-    EncodedEntries entries() const {
-      return EncodedEntries(std::string_view(block->data(), block->capacity));
-    }
-    // Element `number` of an encoded one.
-    PackedItem item(size_t number) const {
-      PackedItem item;
-      list_entry::Read(entries()[skipped + number].data(), &item);
-      return item;
-    }
-    size_t bytes() const { return end - begin; }
-    char* first() const { return block->data() + begin; }
-    char* last() const { return block->data() + end; }
-    bool shared() const { return block->refs > 1; }
-    // Bytes free at a side; none beside a large element, which stays alone.
-    size_t room(End side) const {
-      if (block->capacity > kBlock || encoded()) return 0;
-      return side == End::kHead ? begin : block->capacity - end;
-    }
-  };
 
   // Where an element is, or the end of a piece.
   struct Place {

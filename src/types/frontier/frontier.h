@@ -185,9 +185,11 @@ class Frontier final : public Object {
   uint64_t ForgetDead(int64_t now);
 
   struct Stats {
-    uint64_t hosts = 0;
-    uint64_t ready_hosts = 0;    // as of the last changing call
-    uint64_t waiting_hosts = 0;  // have URLs queued, and wait for their time
+    struct {
+      uint64_t known = 0;
+      uint64_t ready = 0;    // as of the last changing call
+      uint64_t waiting = 0;  // have URLs queued, and wait for their time
+    } hosts;
     uint64_t queued = 0;
     uint64_t delayed = 0;
     uint64_t leased = 0;

@@ -110,9 +110,9 @@ uint64_t Frontier::Core::Export(uint64_t cursor, uint64_t count,
 
 Frontier::Stats Frontier::Core::stats() const {
   Stats stats = counts_;
-  stats.hosts = hosts_.size();
-  stats.ready_hosts = ready_hosts_;
-  stats.waiting_hosts = busy_hosts_ - ready_hosts_;
+  stats.hosts.known = hosts_.size();
+  stats.hosts.ready = ready_hosts_;
+  stats.hosts.waiting = busy_hosts_ - ready_hosts_;
   stats.queued = queued_;
   stats.delayed = delayed_;
   stats.leased = leased_;

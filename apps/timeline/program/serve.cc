@@ -114,7 +114,7 @@ int Serve(const std::vector<std::string>& words) {
   fmt::print("listening on http://{}:{}/ ({} layout)\n", host, port, NameOf(application->layout));
   std::fflush(stdout);
   server.listen_after_bind();
-  pthread_kill(waiter.native_handle(), SIGTERM);
+  pthread_kill(waiter.native_handle(), SIGINT);
   waiter.join();
   return 0;
 }

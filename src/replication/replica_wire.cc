@@ -168,7 +168,7 @@ ReplicaWire::Outcome ReplicaWire::Read(char* target, size_t room, size_t* got, i
     switch (transfer.outcome) {
       case net::Transfer::Outcome::kDone:
         *got = transfer.bytes;
-        received_ += transfer.bytes;
+        if (total_ != nullptr) total_->fetch_add(transfer.bytes, std::memory_order_relaxed);
         return Outcome::kDone;
       case net::Transfer::Outcome::kEnd:
         return Fail("the master closed the connection");

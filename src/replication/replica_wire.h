@@ -4,6 +4,7 @@
 // Not thread-safe, but for Waker.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,7 +39,9 @@ class Waker {
 
 class ReplicaWire {
  public:
-  explicit ReplicaWire(const Waker* waker) : waker_(*waker) {}
+  // `total`: where what is received is counted, too.
+  explicit ReplicaWire(const Waker* waker, std::atomic<uint64_t>* total = nullptr)
+      : waker_(*waker), total_(total) {}
 
   enum class Outcome : uint8_t {
     kDone,
@@ -66,7 +69,6 @@ class ReplicaWire {
   const std::string& peer() const { return peer_; }
   const std::string& self() const { return self_; }
   int fd() const { return transport_ == nullptr ? -1 : transport_->fd(); }
-  uint64_t received() const { return received_; }
   uint64_t sent() const { return sent_; }
 
  private:
@@ -76,12 +78,12 @@ class ReplicaWire {
 
   const Waker& waker_;
   std::vector<net::Address> sources_;
+  std::atomic<uint64_t>* const total_;
   std::unique_ptr<net::Transport> transport_;
   std::string rest_;
   std::string peer_;
   std::string self_;
   std::string error_;
-  uint64_t received_ = 0;
   uint64_t sent_ = 0;
 };
 

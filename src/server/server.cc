@@ -18,6 +18,7 @@
 #include "admin/info.h"
 #include "base/if_memory.h"
 #include "base/page_pool.h"
+#include "base/spare_memory.h"
 #include "commands/idna.h"
 #include "config/proc_title.h"
 #include "engine/client_list.h"
@@ -87,6 +88,7 @@ Server::Server(std::unique_ptr<config::Config> config)
                     ? std::string()
                     : std::filesystem::absolute(config_->settings().logfile).string()),
       start_folder_(std::filesystem::current_path().string()) {
+  base::InstallSpareMemory();
   commands::InstallIdna();
   for (const auto family : AllFamilies()) table_.Add(family);
   config::Settings& settings = config_->settings();
@@ -108,7 +110,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   migrations_ = std::make_unique<replication::Migrations>(engine_.get());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
   LoadLimits();
-  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
+  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), &facts_, [this] {
     const storage::AofLog* const log = persistence_->log();
     return (log == nullptr ? 0 : log->buffered()) + master_->UncountedBytes();
   });
@@ -118,7 +120,16 @@ Server::Server(std::unique_ptr<config::Config> config)
   facts_.loop_clients = [this] {
     return loops_ == nullptr ? std::string() : loops_->ClientCounts();
   };
-  facts_.replication = [this] { return master_->SharedFigures(); };
+  facts_.replication = [this] {
+    engine::ReplicationFigures figures = master_->SharedFigures();
+    figures.input_bytes = follower_->received();
+    return figures;
+  };
+  facts_.ms_to_end = [this]() -> int64_t {
+    const int64_t end = end_ms_.load();
+    return end == 0 ? -1 : std::max<int64_t>(0, end - engine_->clock().WallMillis());
+  };
+  facts_.change_history = [this] { master_->stream().ChangeId(); };
   LendParts();
 }
 
@@ -142,6 +153,8 @@ void Server::LendParts() {
   config_->OnResetStats([this] {
     engine::ResetStats(*engine_);
     engine_->acl_log().ResetDenied();
+    master_->ResetFigures();
+    follower_->ResetReceived();
   });
 }
 
@@ -222,6 +235,7 @@ void Server::ApplyHooks() {
                      "tls-ca-cert-dir",
                      "tls-auth-clients",
                      "tls-replication",
+                     "tls-cluster",
                      "tls-protocols",
                      "tls-ciphers",
                      "tls-ciphersuites",
@@ -294,6 +308,7 @@ bool Server::UseTls(const config::Settings& settings) {
     return false;
   }
   follower_->UseTls(tls->client);
+  migrations_->UseTls(settings.tls_cluster ? tls->client : nullptr);
   loops_->UseTls(std::move(*tls));
   return true;
 }
@@ -471,8 +486,10 @@ void Server::AnswerWhenSaved(const engine::Client& client, const std::string& re
   persistence_->AnswerWhenSaved({client.lane, client.id, client.wait.token}, reply);
 }
 
-// Memory and log may differ: the log needs a new base before anything else counts as kept.
+// Memory and journal may differ: the log needs a new base before anything else counts as kept, and
+// replicas need a new copy.
 void Server::OutOfMemory() {
+  master_->NoteLost();
   if (persistence_->barrier() == nullptr) return;
   persistence_->log()->NoteLost(engine_->journal().next_ticket());
   engine_->journal().Nudge();
@@ -502,6 +519,7 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
 // ---- memory ----
 
 void Server::Tick() {
+  base::RefillSpareMemory();
   monitor_->Tick();
   if (engine_->role().replica() != scored_as_replica_ && !ApplyOomScore(config_->settings())) {
     spdlog::warn(kOomScoreRefused);

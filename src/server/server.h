@@ -126,6 +126,8 @@ class Server final : public engine::Host, public front::FrontHost {
   void AwaitScripts(ShutdownRequest* request);
   bool Shutdown(const ShutdownRequest& request);
   void RefuseShutdown();
+  bool AwaitsFirstBase(bool force) const;
+  bool TakeHurry();
 
   std::unique_ptr<config::Config> config_;
   commands::CommandTable table_;
@@ -146,6 +148,7 @@ class Server final : public engine::Host, public front::FrontHost {
   config::OomScore oom_score_;
   bool scored_as_replica_ = false;
   std::atomic<bool> shutting_down_{false};
+  std::atomic<int64_t> end_ms_{0};  // by then replicas are not waited for any more; 0: never
   std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
   std::atomic<bool> hurried_{false};

@@ -340,18 +340,23 @@ bool IsAllocatorText(std::string_view name) {
 
 void MallctlStr(Context& ctx) {
   const std::string name(ctx.arg(2));
-  if (!IsAllocatorText(name)) return AllocatorError(ctx, ENOENT);
+  const bool writes = ctx.argc() > 3;
+  const bool nothing = writes && ctx.arg(3) == "VOID";
+  if (!IsAllocatorText(name)) {
+    // What only does something takes neither text nor number.
+    const int error =
+        nothing ? base::ControlAllocator(name.c_str(), nullptr, nullptr, nullptr, 0) : ENOENT;
+    return error == 0 ? ctx.reply().Ok() : AllocatorError(ctx, error);
+  }
   const char* old = nullptr;
   size_t length = sizeof old;
   const int read = base::ControlAllocator(name.c_str(), &old, &length, nullptr, 0);
-  const bool writes = ctx.argc() > 3;
   if (read != 0 && !(read == EPERM && writes)) return AllocatorError(ctx, read);
   const std::string before = old == nullptr ? "" : old;
   int written = 0;
   if (writes) {
     const std::string text(ctx.arg(3));
     const char* fresh = text.c_str();
-    const bool nothing = text == "VOID";
     written = base::ControlAllocator(name.c_str(), nullptr, nullptr, nothing ? nullptr : &fresh,
                                      nothing ? 0 : sizeof fresh);
   }

@@ -382,7 +382,7 @@ constexpr Setting kRows[] = {
     Bool("lua-enable-deprecated-api", In<&S::lua_enable_deprecated_api>()).With(kHidden),
 
     // Persistence.
-    Other("dir", kDirSpecial).With(kProtected),
+    Other("dir", kDirSpecial).With(kProtected | kWhenLoaded),
     Text("dbfilename", In<&S::dbfilename>()).With(kProtected).Checked(CheckDbFilename),
     Other("save", kSaveSpecial).With(kManyWords),
     Bool("stop-writes-on-bgsave-error", In<&S::stop_writes_on_bgsave_error>()),
@@ -395,7 +395,7 @@ constexpr Setting kRows[] = {
     Number("loading-process-events-interval-bytes", 1024, kIntMax, Kept("2097152")).With(kHidden),
     Memory("save-max-rate", 0, kLongMax, In<&S::save_max_rate>()),
     Number("save-keep", 0, 10000, In<&S::save_keep>()),
-    Bool("appendonly", In<&S::appendonly>()),
+    Bool("appendonly", In<&S::appendonly>()).With(kWhenLoaded),
     Text("appendfilename", In<&S::appendfilename>()).With(kImmutable).Checked(CheckAppendFilename),
     Text("appenddirname", In<&S::appenddirname>()).With(kImmutable).Checked(CheckAppendDirname),
     OneOf("appendfsync", kFsyncs, In<&S::appendfsync>()),
@@ -432,7 +432,7 @@ constexpr Setting kRows[] = {
     Memory("repl-backlog-size", 1, kLongMax, In<&S::repl_backlog_size>()).Clamped(ClampBacklog),
     Number("repl-backlog-ttl", 0, kLongMax, In<&S::repl_backlog_ttl>()),
     Bool("repl-disable-tcp-nodelay", In<&S::repl_disable_tcp_nodelay>()),
-    OneOf("repl-diskless-load", kDisklessLoads, In<&S::repl_diskless_load>()),
+    OneOf("repl-diskless-load", kDisklessLoads, In<&S::repl_diskless_load>()).With(kWhenLoaded),
     Bool("repl-diskless-sync", In<&S::repl_diskless_sync>()),
     Number("repl-diskless-sync-delay", 0, kIntMax, In<&S::repl_diskless_sync_delay>()),
     Number("repl-diskless-sync-max-replicas", 0, kIntMax,

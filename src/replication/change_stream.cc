@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "replication/wire.h"
 
 namespace sava::replication {
@@ -43,6 +44,16 @@ void ChangeStream::ChangeId() {
   history_.ForgetSecond();
 }
 
+void ChangeStream::Renew() {
+  const std::lock_guard lock(mutex_);
+  if (backlog_ == nullptr || raw_.load(std::memory_order_relaxed)) return;
+  TellAllMarks();
+  history_.offset = backlog_->written();
+  history_.id = NewId();
+  history_.ForgetSecond();
+  Reset(history_.offset);
+}
+
 void ChangeStream::GoOn(const History& history) {
   const std::lock_guard lock(mutex_);
   history_ = history;
@@ -72,6 +83,7 @@ void ChangeStream::PublishAll() {
 
 void ChangeStream::Reset(int64_t offset) {
   backlog_ = std::make_shared<Backlog>(offset, keep_);
+  broken_ = false;
   held_.clear();
   framing_.Restart();
   seen_end_ = record_end_ = offset;
@@ -85,29 +97,42 @@ void ChangeStream::Reset(int64_t offset) {
 void ChangeStream::AppendCommand(std::string_view command) {
   const int64_t begin = backlog_->written();
   backlog_->Append(command);
-  if (!IsForeign(command)) return;
-  backlog_->MarkForeign(begin, backlog_->written());
+  const commands::Reader least = ReaderOf(command);
+  if (least == commands::Reader::kStock) return;
+  backlog_->MarkForeign(begin, backlog_->written(), least);
   ++foreign_;
 }
 
+// Without memory the stream is not what was done, and ends: the record may be there in part.
+template <typename Work>
+void ChangeStream::OrBreak(const Work& work) {
+  if (base::IfMemory(work)) return;
+  broken_ = true;
+  hooks_.lost();
+}
+
 void ChangeStream::Receive(const journal::Record& record) {
-  if (backlog_ == nullptr || raw_.load(std::memory_order_relaxed)) return;
-  if (!requests_.empty()) [[unlikely]]
-    TellMarks(record.ticket());
-  Out out{*this};
-  framing_.Append(record, out);
-  record_end_ = backlog_->written();
+  if (!open()) return;
+  OrBreak([&] {
+    if (!requests_.empty()) [[unlikely]]
+      TellMarks(record.ticket());
+    Out out{*this};
+    framing_.Append(record, out);
+    record_end_ = backlog_->written();
+  });
 }
 
 void ChangeStream::EndRun(uint64_t next) {
-  if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
-    if (!requests_.empty()) TellMarks(next);
-    const int64_t end = backlog_->written();
-    if (end != (held_.empty() ? seen_end_ : held_.back().end)) {
-      if (held_.size() >= kMostHeld) held_.pop_back();
-      held_.push_back({next, end});
-    }
-    offset_.store(end, std::memory_order_release);
+  if (open()) {
+    OrBreak([&] {
+      if (!requests_.empty()) TellMarks(next);
+      const int64_t end = backlog_->written();
+      if (end != (held_.empty() ? seen_end_ : held_.back().end)) {
+        if (held_.size() >= kMostHeld) held_.pop_back();
+        held_.push_back({next, end});
+      }
+      offset_.store(end, std::memory_order_release);
+    });
   }
   data_end_.store(record_end_, std::memory_order_release);
   merged_.store(next, std::memory_order_release);
@@ -119,13 +144,15 @@ void ChangeStream::Pause() {
     const std::lock_guard lock(mutex_);
     const bool ping = wants_ping_.exchange(false);
     const bool acks = wants_acks_.exchange(false);
-    if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
-      if (ping) backlog_->Append(kPing);
-      if (acks) backlog_->Append(kGetAck);
-      const int64_t end = backlog_->written();
-      if (ping || acks) held_.push_back({merged_.load(std::memory_order_relaxed), end});
-      offset_.store(end, std::memory_order_release);
-      Release();
+    if (open()) {
+      OrBreak([&] {
+        if (ping) backlog_->Append(kPing);
+        if (acks) backlog_->Append(kGetAck);
+        const int64_t end = backlog_->written();
+        if (ping || acks) held_.push_back({merged_.load(std::memory_order_relaxed), end});
+        offset_.store(end, std::memory_order_release);
+        Release();
+      });
     }
   }
   hooks_.moved();
@@ -134,7 +161,7 @@ void ChangeStream::Pause() {
 void ChangeStream::Kept() {
   {
     const std::lock_guard lock(mutex_);
-    if (backlog_ == nullptr || !Release()) return;
+    if (!open() || !Release()) return;
   }
   hooks_.moved();
 }

@@ -42,6 +42,8 @@ class ChangeStream final : public journal::Consumer, public Stream {
     std::function<void()> attach = [] {};
     // Replicas must be dropped. With the gate closed.
     std::function<void(std::string_view why)> drop;
+    // There was no memory for a part of the stream: Renew is to come. On the thread that merges.
+    std::function<void()> lost = [] {};
   };
   // Where a copy of the data set belongs in the stream.
   struct Mark {
@@ -58,6 +60,9 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void Begin(int64_t keep);
   void End();
   bool running() const { return running_.load(std::memory_order_acquire); }
+  // The stream does not tell of all that was done. What follows is a history of its own, which
+  // nobody has a part of: the caller drops the replicas. On any thread.
+  void Renew();
 
   // ---- places in it ----
   // Tells where the stream is when all below the ticket is in it, and nothing else. `begins`: what
@@ -135,6 +140,11 @@ class ChangeStream final : public journal::Consumer, public Stream {
   };
 
   // ---- mutex_ is held ----
+  bool open() const {
+    return backlog_ != nullptr && !broken_ && !raw_.load(std::memory_order_relaxed);
+  }
+  template <typename Work>
+  void OrBreak(const Work& work);
   void AppendCommand(std::string_view command);
   void TellMarks(uint64_t next);
   void TellAllMarks();
@@ -153,8 +163,9 @@ class ChangeStream final : public journal::Consumer, public Stream {
   int64_t keep_ = 1 << 20;                          // guarded by mutex_
   int64_t seen_end_ = 0;                            // guarded by mutex_: at the last release
   uint64_t foreign_ = 0;                            // guarded by mutex_
-  int64_t record_end_ = 0;                          // guarded by mutex_
-  std::atomic<bool> raw_{false};                    // changed with the gate closed
+  bool broken_ = false;     // guarded by mutex_: until Renew nothing is appended or read any more
+  int64_t record_end_ = 0;  // guarded by mutex_
+  std::atomic<bool> raw_{false};  // changed with the gate closed
   std::atomic<bool> running_{false};
   std::atomic<int64_t> offset_{0};
   std::atomic<int64_t> data_end_{0};

@@ -34,6 +34,8 @@ class Follower final : public Following, public snapshot::RdbAux {
   void Suspend() { link_.Stop(); }
   void Resume() { link_.Start(); }
   void UseTls(std::shared_ptr<const net::TlsContext> tls) { link_.UseTls(std::move(tls)); }
+  // The address of this machine that the next connections come from; empty: the system chooses.
+  void ComeFrom(std::string address) { link_.ComeFrom(std::move(address)); }
 
   uint64_t received() const { return link_.received(); }
   void ResetReceived() { link_.ResetReceived(); }

@@ -100,6 +100,9 @@ class Master {
   bool AwaitReplicas(int64_t millis, const std::function<bool()>& hurried);
   // Replicas are dropped. With the gate closed.
   void DropAll(std::string_view why);
+  // Something was done that the journal does not tell of: before long all replicas get a new copy.
+  // On any thread.
+  void NoteLost();
 
   Failover& failover() { return failover_; }
 
@@ -136,7 +139,7 @@ class Master {
   };
 
   std::shared_ptr<Replica> Enlist(engine::Client& client, bool psync);
-  bool SendsNative(const engine::Announcement& announced) const;
+  commands::Reader ReaderOf(const engine::Announcement& announced) const;
   void StartSyncs(int64_t now_ms);
   void StartSync(std::vector<std::shared_ptr<Replica>> group);
   void CutMade(Sync& sync);
@@ -149,6 +152,7 @@ class Master {
   void RefuseLocalWaiting();
   void CountGood(int64_t now_ms);
   void EndIfUnused(int64_t now_ms);
+  void RenewIfLost();
   size_t TransferMemory() const;  // mutex_ is held
   void RequestAcks();
 
@@ -173,6 +177,7 @@ class Master {
   std::atomic<int64_t> max_lag_{10};
   std::atomic<int64_t> most_waiting_{INT64_MAX};  // for one replica
   std::atomic<bool> told_left_out_{false};
+  std::atomic<bool> lost_{false};
   int64_t last_ping_ms_ = 0;    // of Tick
   int64_t next_second_ms_ = 0;  // of Tick
 };

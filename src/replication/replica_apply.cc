@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/text.h"
 
 namespace sava::replication {
@@ -242,7 +243,9 @@ void ReplicaApply::Judge(const Request& request) {
 // What was applied goes to this server's own replicas, and out of the buffer.
 void ReplicaApply::Settle() {
   if (applied_ == begin_) return;
-  options_.stream->AppendRaw({buffer_.data() + begin_, applied_ - begin_});
+  const std::string_view applied(buffer_.data() + begin_, applied_ - begin_);
+  if (!base::IfMemory([&] { options_.stream->AppendRaw(applied); }))
+    error_ = "no memory for what the own replicas get";
   begin_ = applied_;
   options_.db->store(client_.db);
 }

@@ -111,6 +111,11 @@ void ReplicaLink::UseTls(std::shared_ptr<const net::TlsContext> tls) {
   tls_ = std::move(tls);
 }
 
+void ReplicaLink::ComeFrom(std::string address) {
+  const std::lock_guard lock(mutex_);
+  source_ = std::move(address);
+}
+
 ReplicaLink::Figures ReplicaLink::figures() const {
   const std::lock_guard lock(mutex_);
   return figures_;
@@ -151,6 +156,7 @@ void ReplicaLink::Run() {
     try {
       end = Attempt(target);
     } catch (const std::bad_alloc&) {
+      SetResumable(false, 0);  // what was applied and not noted would be applied again
       Fail("Out of memory on the link to the master");
     }
     if (target.taken) HandoverFailed(target);
@@ -234,12 +240,18 @@ bool ReplicaLink::Connect(const Target& target, ReplicaWire& wire) {
     return false;
   }
   std::shared_ptr<const net::TlsContext> tls;
-  if (wishes_.tls) {
+  std::string source;
+  {
     const std::lock_guard lock(mutex_);
-    tls = tls_;
+    source = source_;
+    if (wishes_.tls) tls = tls_;
   }
   if (wishes_.tls && tls == nullptr) {
     Fail("Unable to connect to MASTER: tls-replication has no certificates");
+    return false;
+  }
+  if (const base::Status status = wire.ComeFrom(source); !status) {
+    Fail("Unable to connect to MASTER: bind-source-addr: " + status.error());
     return false;
   }
   const std::vector<net::Address>& found = addresses.value();

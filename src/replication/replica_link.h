@@ -69,6 +69,7 @@ class ReplicaLink {
 
   // From any thread.
   void UseTls(std::shared_ptr<const net::TlsContext> tls);
+  void ComeFrom(std::string address);
   Figures figures() const;
   // Bytes from masters, of all kinds.
   uint64_t received() const { return received_.load(std::memory_order_relaxed); }
@@ -143,6 +144,7 @@ class ReplicaLink {
   mutable std::mutex mutex_;                    // a leaf lock
   Target target_;                               // guarded by mutex_
   std::shared_ptr<const net::TlsContext> tls_;  // guarded by mutex_
+  std::string source_;                          // guarded by mutex_
   Figures figures_;                             // guarded by mutex_
   std::vector<std::function<void()>> posted_;   // guarded by mutex_
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "net/connect.h"
@@ -48,6 +49,8 @@ class ReplicaWire {
     kTimeout,  // nothing came, or could be sent, in that time
     kClosed,   // error() says why
   };
+  // The address of this machine that the connection comes from; empty: the system chooses.
+  base::Status ComeFrom(const std::string& address);
   // One address after another. `tls`: none, or how to encrypt.
   Outcome Connect(std::span<const net::Address> addresses, const std::string& host,
                   const std::shared_ptr<const net::TlsContext>& tls, int64_t timeout_ms);
@@ -74,6 +77,7 @@ class ReplicaWire {
   Outcome AwaitEvents(uint32_t wanted, int64_t deadline_ms, bool may_wake, uint32_t* ready);
 
   const Waker& waker_;
+  std::vector<net::Address> sources_;
   std::atomic<uint64_t>* const total_;
   std::unique_ptr<net::Transport> transport_;
   std::string rest_;

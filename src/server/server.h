@@ -111,6 +111,7 @@ class Server final : public engine::Host, public front::FrontHost {
   void LendParts();
   void ApplyHooks();
   void LoadLimits();
+  base::Status ApplyOomScore(const config::Settings& settings);
   base::Status RenameCommands();
   base::Status OpenUsers();
   std::string UnknownLimitedUser() const;
@@ -145,6 +146,7 @@ class Server final : public engine::Host, public front::FrontHost {
   const std::string log_path_;  // absolute; empty: standard output
   const std::string start_folder_;
   config::OomScore oom_score_;
+  bool scored_as_replica_ = false;
   std::atomic<bool> shutting_down_{false};
   std::atomic<int64_t> end_ms_{0};  // by then replicas are not waited for any more; 0: never
   std::atomic<bool> ending_{false};

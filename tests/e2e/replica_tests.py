@@ -1084,3 +1084,31 @@ def the_program_with_sentinels(context):
     for port in ports:
         with socket.socket() as one:
             check(one.connect_ex(("127.0.0.1", port)) != 0, "port %d still answers" % port)
+
+
+@test()
+def a_replica_comes_from_the_address_it_is_told(context):
+    master = context.start(*NO_SAVE, *FAST)
+    replica = context.start(*NO_SAVE, "--bind-source-addr", "127.0.0.3")
+    eq(replica.call("REPLICAOF", "127.0.0.1", str(master.port)), resp.OK)
+    address = lambda: (master.info_field("slave0") or "").split(",")[0]
+    until(lambda: address() == "ip=127.0.0.3", what="the replica's address")
+    eq(replica.call("CONFIG", "SET", "bind-source-addr", "127.0.0.4"), resp.OK)
+    eq(master.call("CLIENT", "KILL", "TYPE", "replica"), 1)
+    until(lambda: address() == "ip=127.0.0.4", what="the new address")
+
+
+@test()
+def the_score_of_a_replica(context):
+    """The kernel ends a replica before its master when memory runs out."""
+    server = context.start(*NO_SAVE, "--oom-score-adj", "absolute", "--oom-score-adj-values", "10 20 30")
+
+    def score():
+        with open("/proc/%d/oom_score_adj" % server.process.pid, encoding="ascii") as file:
+            return int(file.read())
+
+    eq(score(), 10)
+    eq(server.call("REPLICAOF", "127.0.0.1", "1"), resp.OK)
+    until(lambda: score() == 20, what="the score of a replica")
+    eq(server.call("REPLICAOF", "NO", "ONE"), resp.OK)
+    until(lambda: score() == 10, what="the score of a master")

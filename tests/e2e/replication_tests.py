@@ -2,6 +2,7 @@
 
 import os
 import random
+import resource
 import shutil
 import socket
 import subprocess
@@ -1065,4 +1066,32 @@ def failover_says_what_is_wrong(context):
         eq(master.call("SET", "a", "3"), resp.OK)
     finally:
         replica.process.send_signal(18)
+    same_data(master, replica)
+
+
+@test(timeout=90)
+def what_memory_did_not_suffice_for_is_copied(context):
+    """A command that was half done when memory ended is in no stream: the replica gets a copy."""
+    context.no_sanitizer("a sanitizer needs the address space itself")
+    master = master_of(context)
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    with master.client() as client:
+        client.call("SET", "kept", "1")
+        caught_up(master, replica)
+        # All but the last bytes are read while there is memory.
+        elements = [b"%04d" % i + b"x" * 20000 for i in range(2000)]
+        command = resp.encode("RPUSH", "list", *elements)
+        client.raw(command[:-2])
+        until(lambda: int(master.info_field("mem_clients_normal", "memory")) > 30 << 20, 20, "all")
+        with open("/proc/%d/status" % master.process.pid) as lines:
+            size = next(int(line.split()[1]) for line in lines if line.startswith("VmSize"))
+        room = (size << 10) + (12 << 20)
+        resource.prlimit(master.process.pid, resource.RLIMIT_AS, (room, -1))
+        client.raw(command[-2:])
+        reply = client.reply()
+        resource.prlimit(master.process.pid, resource.RLIMIT_AS, (-1, -1))
+        check(resp.is_error(reply, "OOM"), resp.show(reply)[:100])
+    until(lambda: int(master.info_field("sync_full", "stats")) == 2, LAG, "a second copy")
+    master.call("SET", "after", "1")
     same_data(master, replica)

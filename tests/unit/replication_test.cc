@@ -21,6 +21,8 @@
 namespace sava::replication {
 namespace {
 
+using commands::Reader;
+
 std::string ReadAll(Backlog& backlog, BacklogPlace place) {
   std::string all;
   while (true) {
@@ -109,12 +111,14 @@ TEST(Backlog, ReadersOnOtherThreadsSeeWhatWasWritten) {
 
 TEST(Backlog, ForeignPartsAreFoundInOrder) {
   Backlog backlog(0, 16 << 10);
-  backlog.MarkForeign(10, 20);
-  backlog.MarkForeign(30, 45);
-  EXPECT_EQ(backlog.ForeignFrom(0)->begin, 10);
-  EXPECT_EQ(backlog.ForeignFrom(19)->begin, 10);
-  EXPECT_EQ(backlog.ForeignFrom(20)->begin, 30);
-  EXPECT_FALSE(backlog.ForeignFrom(45));
+  backlog.MarkForeign(10, 20, Reader::kStockWithModule);
+  backlog.MarkForeign(30, 45, Reader::kSava);
+  EXPECT_EQ(backlog.ForeignFrom(0, Reader::kStock)->begin, 10);
+  EXPECT_EQ(backlog.ForeignFrom(19, Reader::kStock)->begin, 10);
+  EXPECT_EQ(backlog.ForeignFrom(20, Reader::kStock)->begin, 30);
+  EXPECT_FALSE(backlog.ForeignFrom(45, Reader::kStock));
+  EXPECT_EQ(backlog.ForeignFrom(0, Reader::kStockWithModule)->begin, 30);
+  EXPECT_FALSE(backlog.ForeignFrom(0, Reader::kSava));
 }
 
 // ---- ids ----
@@ -151,22 +155,23 @@ TEST(Wire, PaddingHasEveryLengthAndIsACommandOfRedis) {
     ASSERT_EQ(SplitCommand(rest, 9, &words), rest.size()) << length;
     ASSERT_EQ(words.front(), "PING");
     ASSERT_LE(words.size(), 2U);
-    EXPECT_FALSE(IsForeign(rest));
+    EXPECT_EQ(ReaderOf(rest), Reader::kStock);
   }
   EXPECT_EQ(PaddingOf(100000003).size(), 100000003U);
 }
 
 TEST(Wire, WhatAStockServerDoesNotKnowIsForeign) {
   using journal::RespText;
-  EXPECT_FALSE(IsForeign(RespText({"SET", "a", "1"})));
-  EXPECT_FALSE(IsForeign(RespText({"set", "a", "1"})));
-  EXPECT_TRUE(IsForeign(RespText({"AFC.ADD", "a", "1"})));
-  EXPECT_TRUE(IsForeign(RespText({"hpexpireat", "a", "1", "FIELDS", "1", "f"})));
-  EXPECT_FALSE(IsForeign(RespText({"RESTORE", "a", "0", std::string("\x00x", 2)})));
-  EXPECT_TRUE(IsForeign(RespText({"restore", "a", "0", "\x07x"})));
-  EXPECT_FALSE(IsForeign(RespText({"SET", "a", "1"})));
-  EXPECT_FALSE(IsForeign(kPing));
-  EXPECT_FALSE(IsForeign(kGetAck));
+  EXPECT_EQ(ReaderOf(RespText({"SET", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"set", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"AFC.ADD", "a", "1"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"Increx", "a"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"hpexpireat", "a", "1", "FIELDS", "1", "f"})), Reader::kSava);
+  EXPECT_EQ(ReaderOf(RespText({"RESTORE", "a", "0", std::string("\x00x", 2)})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"restore", "a", "0", "\x07x"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"SET", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(kPing), Reader::kStock);
+  EXPECT_EQ(ReaderOf(kGetAck), Reader::kStock);
 }
 
 TEST(Wire, CommandsAreSplitOnlyWhenWhole) {
@@ -286,7 +291,7 @@ TEST_F(StreamTest, ForeignCommandsAreMarked) {
   Log({{"SET", "a", "1"}, {"AFC.ADD", "c", "x"}});
   Text();
   const auto mark = stream.Resume(stream.history().id, 0);
-  const auto span = mark->backlog->ForeignFrom(0);
+  const auto span = mark->backlog->ForeignFrom(0, Reader::kStock);
   ASSERT_TRUE(span);
   EXPECT_EQ(ReadAll(*mark->backlog, mark->place)
                 .substr(span->begin, static_cast<size_t>(span->end - span->begin)),
@@ -368,6 +373,23 @@ TEST_F(StreamTest, ItsHistoryEndsWithIt) {
   stream.Begin(1 << 20);
   journal.Attach(stream);
   EXPECT_TRUE(stream.Resume(stream.history().id, before.offset));
+}
+
+TEST_F(StreamTest, WhatIsLostEndsTheHistoryButNotTheStream) {
+  Log({{"SET", "a", "1"}});
+  Text();
+  const History before = stream.history();
+  stream.Renew();
+  const History after_it = stream.history();
+  EXPECT_NE(after_it.id, before.id);
+  EXPECT_EQ(after_it.offset, before.offset);
+  EXPECT_FALSE(stream.Resume(before.id, before.offset));
+  Log({{"SET", "b", "1"}});
+  journal.Flush();
+  journal.MergeHere();
+  const auto mark = stream.Resume(after_it.id, before.offset);
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(ReadAll(*mark->backlog, mark->place), Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
 }
 
 // ---- copies on their way ----

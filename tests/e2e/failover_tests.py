@@ -10,7 +10,7 @@ import threading
 import time
 
 import resp
-from harness import check, eq, free_port, test, until
+from harness import Skip, check, eq, free_port, test, until
 from replica_tests import FAST, ask_sentinel, field, follow, linked
 
 WRITERS = 4
@@ -132,7 +132,7 @@ class House:
     def __init__(self, context, count, quorum):
         binary = shutil.which("redis-sentinel")
         if binary is None:
-            context.skip("redis-sentinel is not installed")
+            raise Skip("redis-sentinel is not installed")
         self.master = context.start(*FAST)
         self.line = Line(context, self.master.port)
         self.replicas = [context.start(*FAST) for _ in range(2)]
@@ -252,7 +252,7 @@ def losses_of_failovers(context):
     """All kinds of trouble, with all guards. Long: it takes minutes and shows figures."""
     context.sava_only()
     if not context.options.long:
-        context.skip("--long")
+        raise Skip("with --long")
     for count, quorum in ((3, 2), (5, 2)):
         for event in ("kill -9", "SIGSTOP", "cut off"):
             for copies, least in ((0, 0), (0, 1), (2, 0)):

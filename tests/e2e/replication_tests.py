@@ -947,6 +947,7 @@ def the_end_of_the_server_waits_for_replicas(context):
                 client.call("SET", "k%d" % i, "x" * 100)
         check(master.info_field("shutdown_in_milliseconds", "server") is None, "it has not begun")
         with master.client() as client:
+            client.call("PING")
             master.process.terminate()
             until(lambda: b"shutdown_in_milliseconds:" in client.call("INFO", "server"), LAG,
                   "INFO to say how long it may take")

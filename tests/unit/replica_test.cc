@@ -115,7 +115,7 @@ struct Following {
     options.engine = &test.engine;
     options.stream = &stream;
     options.db = &db;
-    options.wanted = [this] { return wanted && (looks < 0 || looks-- > 0); };
+    options.wanted = [this] { return wanted && (looks < 0 || (looks > 0 && looks-- > 0)); };
     options.held = [] { return false; };
     apply = std::make_unique<ReplicaApply>(std::move(options));
   }

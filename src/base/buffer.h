@@ -10,6 +10,8 @@
 #include <new>
 #include <string_view>
 
+#include "base/spare_memory.h"
+
 namespace sava::base {
 
 class Buffer {
@@ -33,7 +35,10 @@ class Buffer {
       const size_t wanted =
           std::max(size_ + n, std::min({capacity_ * 2, capacity_ + (64U << 20), size_ + most}));
       char* bigger = static_cast<char*>(realloc(data_, wanted));
-      if (bigger == nullptr) throw std::bad_alloc();
+      while (bigger == nullptr) {
+        if (wanted > kMostSpared || !ReleaseSpareMemory()) throw std::bad_alloc();
+        bigger = static_cast<char*>(realloc(data_, wanted));
+      }
       data_ = bigger;
       capacity_ = wanted;
     }
@@ -74,6 +79,9 @@ class Buffer {
     memmove(data_, data_ + head_, size_);
     head_ = 0;
   }
+
+  // The spare memory is for what is small.
+  static constexpr size_t kMostSpared = 64 * 1024;
 
   char* data_ = nullptr;
   size_t head_ = 0;  // bytes before the first

@@ -2,6 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/if_memory.h"
 #include "engine/engine.h"
 #include "engine/keys.h"
 
@@ -15,6 +22,13 @@ namespace {
 // Changed buckets are written to their keys after this time, or by the next upkeep.
 constexpr int64_t kWrittenMs = 50;
 
+// A bucket whose key a command is about to write, and what the key holds before.
+struct Watched {
+  std::shared_ptr<RateBucket> bucket;
+  std::string before;
+  bool existed;
+};
+
 // The text of a key that holds a string; nullptr when it holds none.
 const std::string_view* TextOf(const commands::Value& value, std::string* scratch,
                                std::string_view* text) {
@@ -22,13 +36,6 @@ const std::string_view* TextOf(const commands::Value& value, std::string* scratc
   *text = value.is_string() ? value.Text(scratch) : std::string_view();
   return text;
 }
-
-// A bucket whose key a command is about to write, and what the key holds before.
-struct Watched {
-  std::shared_ptr<RateBucket> bucket;
-  std::string before;
-  bool existed;
-};
 
 }  // namespace
 
@@ -61,13 +68,20 @@ void Charging::WriteBucket(Lane& lane, RateBucket& bucket, Invocation* outer) {
   const std::string_view value(text.bytes, text.size);
   const int64_t expire_at = lane.now_ms + text.ttl_ms;
   Invocation invocation(lane, outer);
-  Keys(invocation).SetString(0, bucket.key(), value, expire_at, text.number);
-  lane.stats.keys.dirty.Add();
-  char time[24];
-  const std::string_view words[] = {
-      "SET", bucket.key(), value, "PXAT", {time, base::FormatInt(expire_at, time)}};
-  invocation.Propagate(words, 0);
-  invocation.End();
+  const bool written = base::IfMemory([&] {
+    Keys(invocation).SetString(0, bucket.key(), value, expire_at, text.number);
+    lane.stats.keys.dirty.Add();
+    char time[24];
+    const std::string_view words[] = {
+        "SET", bucket.key(), value, "PXAT", {time, base::FormatInt(expire_at, time)}};
+    invocation.Propagate(words, 0);
+    invocation.End();
+  });
+  if (written) return;
+  bucket.MarkDirty();
+  invocation.Abandon();
+  engine_.memory().NoteExhausted();
+  throw std::bad_alloc();
 }
 
 void Charging::WriteDue(Lane& lane) {
@@ -78,12 +92,12 @@ void Charging::WriteDue(Lane& lane) {
 void Charging::WriteBuckets(Lane& lane) {
   lane.upkeep.rate_written_ms = lane.now_ms;
   if (lane.upkeep.rate_dirty.empty() || !engine_.role().writes_by_itself()) return;
-  for (const std::shared_ptr<RateBucket>& bucket : lane.upkeep.rate_dirty) {
+  std::erase_if(lane.upkeep.rate_dirty, [&](const std::shared_ptr<RateBucket>& bucket) {
     const StripeGuard guard(lane.locks, Keyspace::StripeOf(engine_.keyspace().Hash(bucket->key())));
-    WriteBucket(lane, *bucket, nullptr);
+    const bool written = base::IfMemory([&] { WriteBucket(lane, *bucket, nullptr); });
     engine_.waiting().ServeReady(lane);
-  }
-  lane.upkeep.rate_dirty.clear();
+    return written;  // else the next time
+  });
 }
 
 bool Charging::WritesOwnBucket(const Client& client, const Command& command, commands::Args args) {
@@ -105,8 +119,15 @@ bool Charging::Charge(Lane& lane, const Request& request) {
   }
   if (!engine_.limiter().Resolved(client)) {
     engine_.limiter().Resolve(client, lane.now_ms);
-    for (RateBucket* bucket : {client.rate.user.get(), client.rate.address.get()}) {
-      if (bucket != nullptr && !bucket->loaded()) LoadBucket(lane, *bucket);
+    // Without memory the client is not resolved: it must not run without its limits.
+    const bool loaded = base::IfMemory([&] {
+      for (RateBucket* bucket : {client.rate.user.get(), client.rate.address.get()}) {
+        if (bucket != nullptr && !bucket->loaded()) LoadBucket(lane, *bucket);
+      }
+    });
+    if (!loaded) {
+      client.rate.generation = 0;
+      throw std::bad_alloc();
     }
   }
   if (client.rate.user == nullptr && client.rate.address == nullptr) return true;
@@ -158,24 +179,31 @@ bool Charging::Call(Lane& lane, const Work& work) {
   const Command& command = *work.command;
   const bool writes = command.has(commands::kWrite);
   const bool whole = writes && lane.exclusive() && command.lock == commands::LockClass::kAll;
-  if (whole) {
-    // What the keys do not know yet would be lost when the buckets follow them.
-    for (const std::shared_ptr<RateBucket>& bucket : engine_.limiter().All()) {
-      WriteBucket(lane, *bucket, work.outer);
-    }
-  }
   std::vector<Watched> watched;
   std::string scratch;
   std::string_view text;
-  ForEachBucketKey(command, work.args, [&](std::string_view key) {
-    std::shared_ptr<RateBucket> bucket = engine_.limiter().Find(key);
-    if (bucket == nullptr) return;
-    WriteBucket(lane, *bucket, work.outer);
-    if (!writes) return;
-    const commands::Value value = Glance(engine_.keyspace(), lane.now_ms, 0, key);
-    const std::string_view* found = TextOf(value, &scratch, &text);
-    watched.push_back({std::move(bucket), std::string(text), found != nullptr});
-  });
+  // The keys it names are to hold what their buckets have.
+  const auto write_named = [&] {
+    if (whole) {
+      // What the keys do not know yet would be lost when the buckets follow them.
+      for (const std::shared_ptr<RateBucket>& bucket : engine_.limiter().All()) {
+        WriteBucket(lane, *bucket, work.outer);
+      }
+    }
+    ForEachBucketKey(command, work.args, [&](std::string_view key) {
+      std::shared_ptr<RateBucket> bucket = engine_.limiter().Find(key);
+      if (bucket == nullptr) return;
+      WriteBucket(lane, *bucket, work.outer);
+      if (!writes) return;
+      const commands::Value value = Glance(engine_.keyspace(), lane.now_ms, 0, key);
+      const std::string_view* found = TextOf(value, &scratch, &text);
+      watched.push_back({std::move(bucket), std::string(text), found != nullptr});
+    });
+  };
+  if (!base::IfMemory(write_named)) {  // nothing was done yet
+    protocol::Reply(&work.client->out, work.client->resp).Error(commands::errors::kNoMemory);
+    return true;
+  }
   const bool answered = engine_.runner().CallHandler(lane, work);
   for (const Watched& item : watched) {
     const commands::Value value = Glance(engine_.keyspace(), lane.now_ms, 0, item.bucket->key());

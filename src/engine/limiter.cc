@@ -143,9 +143,12 @@ std::shared_ptr<RateBucket> Limiter::FindOrMake(std::string key, const RateRule&
   std::shared_ptr<RateBucket> bucket;
   {
     const std::lock_guard guard(mutex_);
-    std::shared_ptr<RateBucket>& place = buckets_[key];
-    if (place == nullptr) place = std::make_shared<RateBucket>(std::move(key), rule);
-    bucket = place;
+    if (const auto found = buckets_.find(key); found != buckets_.end()) {
+      bucket = found->second;
+    } else {
+      bucket = std::make_shared<RateBucket>(key, rule);
+      buckets_.emplace(std::move(key), bucket);
+    }
   }
   bucket->SetRule(rule, now_ms);
   return bucket;
@@ -156,11 +159,14 @@ bool Limiter::Resolved(const Client& client) const {
 }
 
 void Limiter::Resolve(Client& client, int64_t now_ms) {
-  client.rate.generation = generation_;
-  client.rate.authenticated = client.authenticated;
+  client.rate.generation = 0;  // not resolved, in case there is no memory
   client.rate.user.reset();
   client.rate.address.reset();
-  if (!enabled_ || client.rate.exempt) return;
+  const auto done = [&] {
+    client.rate.generation = generation_;
+    client.rate.authenticated = client.authenticated;
+  };
+  if (!enabled_ || client.rate.exempt) return done();
   if (client.authenticated) {
     const RateRule* rule = settings_->ratelimit_default ? &*settings_->ratelimit_default : nullptr;
     for (const config::UserLimit& limit : settings_->ratelimit_users) {
@@ -169,18 +175,23 @@ void Limiter::Resolve(Client& client, int64_t now_ms) {
     if (rule != nullptr) client.rate.user = FindOrMake(prefix_ + client.user, *rule, now_ms);
   }
   base::IpAddress address;
-  if (client.has(kClientUnixSocket) || !base::ParsePeer(client.peer.addr, &address)) return;
+  if (client.has(kClientUnixSocket) || !base::ParsePeer(client.peer.addr, &address)) return done();
   const config::NetworkLimit* best = nullptr;
   for (const config::NetworkLimit& limit : settings_->ratelimit_networks) {
     if (!limit.network.Contains(address)) continue;
     if (best == nullptr || limit.network.prefix > best->network.prefix) best = &limit;
   }
-  if (best == nullptr) return;
+  if (best == nullptr) return done();
   client.rate.address = FindOrMake(prefix_ + "ip:" + base::IpText(address), best->rule, now_ms);
+  done();
 }
 
 RateAnswer Limiter::Take(Client& client, int64_t cost, int64_t now_ms,
                          std::vector<std::shared_ptr<RateBucket>>* dirty) {
+  // A bucket that gave a token is noted, with or without memory.
+  constexpr size_t kMost = 2;
+  if (dirty->capacity() - dirty->size() < kMost)
+    dirty->reserve(std::max<size_t>(16, 2 * dirty->capacity()));
   RateAnswer answer;
   answer.allowed = true;
   for (const std::shared_ptr<RateBucket>* bucket : {&client.rate.address, &client.rate.user}) {

@@ -1,9 +1,11 @@
 #include "engine/runner.h"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 
 #include "base/if_memory.h"
+#include "base/spare_memory.h"
 #include "base/trim.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
@@ -17,6 +19,19 @@ using keyspace::Keyspace;
 namespace {
 
 constexpr size_t kKeptHashes = 16 * 1024;
+
+// Reserves room to log a command as it was sent, or in about as many words, before it changes
+// anything: an element that a pop takes away is not lost for want of memory to log that.
+void ReserveEffects(const Invocation& invocation) {
+  journal::Journal& journal = invocation.engine().journal();
+  if (!journal.enabled() || !invocation.origin().logged) return;
+  constexpr size_t kMore = 512;
+  constexpr size_t kPerWord = 32;
+  constexpr size_t kMost = 16 * 1024;  // larger commands add something, they take nothing away
+  size_t bytes = kMore;
+  for (const std::string_view word : invocation.work().args) bytes += word.size() + kPerWord;
+  journal.Reserve(invocation.lane().index, std::min(bytes, kMost));
+}
 
 }  // namespace
 
@@ -84,6 +99,21 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
     lane.locks.Unlock(set);
     return false;
   }
+  // The locks are given back also when a step around the command finds no memory.
+  struct Unlocking {
+    ~Unlocking() {
+      lane.batch.locked = nullptr;
+      if (!nested && !done) lane.locks.Unlock(set);
+    }
+    void Unlock() {
+      if (!nested) lane.locks.Unlock(set);
+      done = true;
+    }
+    Lane& lane;
+    const LockSet& set;
+    const bool nested;
+    bool done = false;
+  } locked{lane, set, nested};
   const uint64_t wrote = client.sending.wrote;
   lane.batch.locked = &set;
   const bool answered = Call(lane, {.client = &client,
@@ -101,7 +131,7 @@ bool Runner::RunLocked(Lane& lane, Request& request, size_t mark) {
   } else if (script || command->has(commands::kReadonly | commands::kWrite)) {
     engine_.changes().Note(lane, client, {}, wrote);
   }
-  if (!nested) lane.locks.Unlock(set);
+  locked.Unlock();
   if (lane.waits.has_retries()) [[unlikely]]
     engine_.waiting().RunRetries(lane);
   if (answered) FinishReply(client, mark);
@@ -166,6 +196,8 @@ void Runner::Handle(Invocation& invocation, commands::Context& context) {
   const Command& command = *invocation.work().command;
   const size_t mark = client.out.Mark();
   try {
+    const base::MayFail here;
+    if (command.has(commands::kWrite)) ReserveEffects(invocation);
     invocation.Run(command.spec->handler, context);
     invocation.End();
     return;

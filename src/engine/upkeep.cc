@@ -1,5 +1,6 @@
 #include "engine/upkeep.h"
 
+#include "base/if_memory.h"
 #include "engine/engine.h"
 #include "engine/keys.h"
 
@@ -12,7 +13,7 @@ bool StripeUpkeep::Run(Lane& lane) {
   Limiter& limiter = engine_.limiter();
   if (limiter.engaged()) {
     engine_.charging().WriteBuckets(lane);
-    if (lane.index == 0) limiter.Prune(lane.now_ms);
+    if (lane.index == 0) base::IfMemory([&] { limiter.Prune(lane.now_ms); });
   }
   // A visit to every stripe that belongs to this lane, unless that takes too long at once.
   const base::Budget budget(500);

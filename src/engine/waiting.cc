@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "engine/access_check.h"
 #include "engine/engine.h"
 #include "engine/engine_context.h"
@@ -379,8 +380,9 @@ void Waiting::LeaveLines(Lane& lane, const Waiter& waiter) {
 }
 
 bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
-  if (client.wait.waiter == nullptr || !client.wait.waiter->Claim()) return false;
   const WaiterPtr waiter = client.wait.waiter;
+  if (waiter == nullptr) return false;
+  // A waiter that is claimed must be answered, so all is made before.
   auto message = std::make_shared<Message>();
   protocol::OutBuffer out;
   protocol::Reply reply(&out, waiter->asker.resp);
@@ -390,9 +392,13 @@ bool Waiting::Unblock(Lane& lane, Client& client, bool with_error) {
   } else {
     message->resp2 = TimeoutText(*waiter);
   }
-  engine_.observer().Answered(lane, *waiter->command, 0, reply);
+  std::list<Mail> mail;
+  mail.push_back(
+      {Mail::Kind::kReply, waiter->asker.client, std::move(message), waiter->asker.token});
+  if (!waiter->Claim()) return false;
+  base::IfMemory([&] { engine_.observer().Answered(lane, *waiter->command, 0, reply); });
   LeaveLines(lane, *waiter);
-  PostTo(lane, *waiter, Mail::Kind::kReply, std::move(message));
+  PostTo(lane, *waiter, std::move(mail));
   return true;
 }
 

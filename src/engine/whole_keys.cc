@@ -15,14 +15,18 @@ int EngineContext::database_count() const { return engine_.keyspace().databases(
 int64_t EngineContext::DbSize() { return static_cast<int64_t>(engine_.keyspace().Size(db_)); }
 
 // A stripe that a command visits in its own order. Expired keys that it finds are logged before
-// the lock is given back, so that no thread writes them again first.
+// the lock is given back, so that no thread writes them again first; each in a record of its own,
+// since they have nothing to do with one another.
 class EngineContext::Visit {
  public:
   Visit(EngineContext& context, size_t stripe)
       : context_(context), guard_(context.lane_.locks, stripe) {}
+  void Expire(Table& table, Entry* entry, uint64_t hash) {
+    context_.keys_.Expire(context_.db_, table, entry, hash);
+    if (context_.invocation_.outermost()) context_.invocation_.Commit();
+  }
   void Finish() {
     if (context_.lane_.exclusive()) return;
-    context_.invocation_.Commit();
     context_.engine_.waiting().ServeReady(context_.lane_);
   }
 
@@ -51,7 +55,7 @@ bool EngineContext::RandomKey(std::string* key) {
     if (entry != nullptr) {
       if (keys_.Expired(*entry)) {
         if (engine_.admission().MayRemoveExpired(now_ms_)) {
-          keys_.Expire(db_, *table, entry, keyspace.Hash(entry->key()));
+          visit.Expire(*table, entry, keyspace.Hash(entry->key()));
         }
       } else {
         *key = entry->key();
@@ -85,7 +89,7 @@ bool EngineContext::ScanStripe(
   for (const std::string& key : expired) {
     const uint64_t hash = keyspace.Hash(key);
     if (Entry* entry = table->Find(hash, key); entry != nullptr) {
-      keys_.Expire(db_, *table, entry, hash);
+      visited.Expire(*table, entry, hash);
     }
   }
   visited.Finish();

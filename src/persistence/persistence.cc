@@ -126,7 +126,7 @@ void Persistence::Run() {
       reply = "-OOM\r\n";
     }
     lock.lock();
-    figures_.activity = Activity::kNone;
+    figures_.activity = jobs_.empty() ? Activity::kNone : jobs_.front().activity;
     // The client is answered when the next job may begin, and there is memory for it.
     while (!base::IfMemory([&] { Answer(job.waiter, reply); }) && !stopping_.load()) {
       lock.unlock();

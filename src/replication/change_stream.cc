@@ -1,8 +1,12 @@
 #include "replication/change_stream.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "replication/wire.h"
 
 namespace sava::replication {
@@ -28,19 +32,58 @@ void ChangeStream::End() {
   history_.offset = backlog_->written();
   history_.id = NewId();
   history_.ForgetSecond();
+  TellAllMarks();
   backlog_.reset();
   held_.clear();
   running_.store(false, std::memory_order_release);
 }
 
-void ChangeStream::Restore(const History& history) {
+void ChangeStream::ChangeId() {
+  const std::lock_guard lock(mutex_);
+  history_.id = NewId();
+  history_.ForgetSecond();
+}
+
+void ChangeStream::Renew() {
+  const std::lock_guard lock(mutex_);
+  if (backlog_ == nullptr || raw_.load(std::memory_order_relaxed)) return;
+  TellAllMarks();
+  history_.offset = backlog_->written();
+  history_.id = NewId();
+  history_.ForgetSecond();
+  Reset(history_.offset);
+}
+
+void ChangeStream::GoOn(const History& history) {
   const std::lock_guard lock(mutex_);
   history_ = history;
-  offset_.store(history.offset, std::memory_order_release);
+  Reset(history.offset);
+}
+
+void ChangeStream::AppendGone(int db, std::string_view key) {
+  const std::string command = fmt::format("*2\r\n$3\r\nDEL\r\n${}\r\n{}\r\n", key.size(), key);
+  const journal::EffectHeader header{.ticket = 0,
+                                     .size = command.size(),
+                                     .database = static_cast<uint64_t>(db),
+                                     .to = journal::kToReplicas,
+                                     .last = 1};
+  const std::lock_guard lock(mutex_);
+  Out out{*this};
+  framing_.Append(journal::Record(&header, command.data()), out);
+  PublishAll();
+}
+
+// What was written needs no disk.
+void ChangeStream::PublishAll() {
+  seen_end_ = record_end_ = backlog_->written();
+  backlog_->Publish(seen_end_);
+  data_end_.store(seen_end_, std::memory_order_release);
+  offset_.store(seen_end_, std::memory_order_release);
 }
 
 void ChangeStream::Reset(int64_t offset) {
   backlog_ = std::make_shared<Backlog>(offset, keep_);
+  broken_ = false;
   held_.clear();
   framing_.Restart();
   seen_end_ = record_end_ = offset;
@@ -54,29 +97,42 @@ void ChangeStream::Reset(int64_t offset) {
 void ChangeStream::AppendCommand(std::string_view command) {
   const int64_t begin = backlog_->written();
   backlog_->Append(command);
-  if (!IsForeign(command)) return;
-  backlog_->MarkForeign(begin, backlog_->written());
+  const commands::Reader least = ReaderOf(command);
+  if (least == commands::Reader::kStock) return;
+  backlog_->MarkForeign(begin, backlog_->written(), least);
   ++foreign_;
 }
 
+// Without memory the stream is not what was done, and ends: the record may be there in part.
+template <typename Work>
+void ChangeStream::OrBreak(const Work& work) {
+  if (base::IfMemory(work)) return;
+  broken_ = true;
+  hooks_.lost();
+}
+
 void ChangeStream::Receive(const journal::Record& record) {
-  if (backlog_ == nullptr || raw_.load(std::memory_order_relaxed)) return;
-  if (!requests_.empty()) [[unlikely]]
-    TellMarks(record.ticket());
-  Out out{*this};
-  framing_.Append(record, out);
-  record_end_ = backlog_->written();
+  if (!open()) return;
+  OrBreak([&] {
+    if (!requests_.empty()) [[unlikely]]
+      TellMarks(record.ticket());
+    Out out{*this};
+    framing_.Append(record, out);
+    record_end_ = backlog_->written();
+  });
 }
 
 void ChangeStream::EndRun(uint64_t next) {
-  if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
-    if (!requests_.empty()) TellMarks(next);
-    const int64_t end = backlog_->written();
-    if (end != (held_.empty() ? seen_end_ : held_.back().end)) {
-      if (held_.size() >= kMostHeld) held_.pop_back();
-      held_.push_back({next, end});
-    }
-    offset_.store(end, std::memory_order_release);
+  if (open()) {
+    OrBreak([&] {
+      if (!requests_.empty()) TellMarks(next);
+      const int64_t end = backlog_->written();
+      if (end != (held_.empty() ? seen_end_ : held_.back().end)) {
+        if (held_.size() >= kMostHeld) held_.pop_back();
+        held_.push_back({next, end});
+      }
+      offset_.store(end, std::memory_order_release);
+    });
   }
   data_end_.store(record_end_, std::memory_order_release);
   merged_.store(next, std::memory_order_release);
@@ -88,13 +144,15 @@ void ChangeStream::Pause() {
     const std::lock_guard lock(mutex_);
     const bool ping = wants_ping_.exchange(false);
     const bool acks = wants_acks_.exchange(false);
-    if (backlog_ != nullptr && !raw_.load(std::memory_order_relaxed)) {
-      if (ping) backlog_->Append(kPing);
-      if (acks) backlog_->Append(kGetAck);
-      const int64_t end = backlog_->written();
-      if (ping || acks) held_.push_back({merged_.load(std::memory_order_relaxed), end});
-      offset_.store(end, std::memory_order_release);
-      Release();
+    if (open()) {
+      OrBreak([&] {
+        if (ping) backlog_->Append(kPing);
+        if (acks) backlog_->Append(kGetAck);
+        const int64_t end = backlog_->written();
+        if (ping || acks) held_.push_back({merged_.load(std::memory_order_relaxed), end});
+        offset_.store(end, std::memory_order_release);
+        Release();
+      });
     }
   }
   hooks_.moved();
@@ -103,7 +161,7 @@ void ChangeStream::Pause() {
 void ChangeStream::Kept() {
   {
     const std::lock_guard lock(mutex_);
-    if (backlog_ == nullptr || !Release()) return;
+    if (!open() || !Release()) return;
   }
   hooks_.moved();
 }
@@ -124,14 +182,14 @@ bool ChangeStream::Release() {
 // ---- places ----
 
 ChangeStream::Mark ChangeStream::MarkHere() {
-  return {backlog_, backlog_->AtWritten(), history_.id};
+  return {backlog_, backlog_->AtWritten(), history_.id, std::max(framing_.database(), 0)};
 }
 
 // Those up to the ticket that comes next.
 void ChangeStream::TellMarks(uint64_t next) {
   std::erase_if(requests_, [&](const Request& request) {
     if (request.ticket > next) return false;
-    framing_.Restart();
+    if (request.begins) framing_.Restart();
     request.tell(MarkHere());
     return true;
   });
@@ -142,10 +200,10 @@ void ChangeStream::TellAllMarks() {
   for (const Request& request : std::exchange(requests_, {})) request.tell(MarkHere());
 }
 
-void ChangeStream::MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell) {
+void ChangeStream::MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell) {
   const std::lock_guard lock(mutex_);
   if (!raw_.load(std::memory_order_relaxed)) {
-    requests_.push_back({ticket, std::move(tell)});
+    requests_.push_back({ticket, begins, std::move(tell)});
   } else {
     tell(MarkHere());
   }
@@ -165,6 +223,11 @@ History ChangeStream::history() const {
   History copy = history_;
   if (backlog_ != nullptr) copy.offset = backlog_->written();
   return copy;
+}
+
+int ChangeStream::db() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(framing_.database(), 0);
 }
 
 ChangeStream::Figures ChangeStream::figures() const {
@@ -223,10 +286,7 @@ void ChangeStream::AppendRaw(std::string_view bytes) {
       AppendCommand(command);
       bytes.remove_prefix(command.size());
     }
-    seen_end_ = record_end_ = backlog_->written();
-    backlog_->Publish(seen_end_);
-    data_end_.store(seen_end_, std::memory_order_release);
-    offset_.store(seen_end_, std::memory_order_release);
+    PublishAll();
   }
   hooks_.moved();
 }

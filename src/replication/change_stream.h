@@ -42,12 +42,15 @@ class ChangeStream final : public journal::Consumer, public Stream {
     std::function<void()> attach = [] {};
     // Replicas must be dropped. With the gate closed.
     std::function<void(std::string_view why)> drop;
+    // There was no memory for a part of the stream: Renew is to come. On the thread that merges.
+    std::function<void()> lost = [] {};
   };
   // Where a copy of the data set belongs in the stream.
   struct Mark {
     std::shared_ptr<Backlog> backlog;
     BacklogPlace place;
     std::string id;
+    int db = 0;  // that is selected there
   };
 
   explicit ChangeStream(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -57,12 +60,17 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void Begin(int64_t keep);
   void End();
   bool running() const { return running_.load(std::memory_order_acquire); }
+  // The stream does not tell of all that was done. What follows is a history of its own, which
+  // nobody has a part of: the caller drops the replicas. On any thread.
+  void Renew();
 
   // ---- places in it ----
-  // Tells where the stream is when all below the ticket is in it, and nothing else; what follows
-  // begins with SELECT. On the thread that merges, or at once. REQUIRES: running(), the gate is
-  // closed; the ticket is that of the journal's Cut.
-  void MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell);
+  // Tells where the stream is when all below the ticket is in it, and nothing else. `begins`: what
+  // follows is read without what came before, and so begins with SELECT. On the thread that merges,
+  // or at once. REQUIRES: running(), the gate is closed; the ticket is that of the journal's Cut.
+  void MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell);
+  // The database that is selected at the end of what records have brought.
+  int db() const;
   // A replica that has followed `id` goes on with the byte `from`, counted from 0. Empty: what it
   // misses is not there. On any thread.
   std::optional<Mark> Resume(std::string_view id, int64_t from);
@@ -92,8 +100,13 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void WantAcks() { wants_acks_.store(true); }
   // More is kept.
   void Kept();
-  // History of a data set that was loaded. REQUIRES: not running, the gate is closed.
-  void Restore(const History& history);
+  // The history has another id from here on, and none before it. REQUIRES: the gate is closed.
+  void ChangeId();
+  // The data set that was loaded is that of the history at its offset: replicas that have it, too,
+  // may go on from there. REQUIRES: not running; nothing has changed since.
+  void GoOn(const History& history);
+  // The key was not loaded: its time is over. On the same thread, before anything else changes.
+  void AppendGone(int db, std::string_view key);
 
   // ---- following a master ----
   void Adopt(std::string_view id, int64_t offset) override;
@@ -112,6 +125,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
  private:
   struct Request {
     uint64_t ticket;
+    bool begins;
     std::function<void(const Mark&)> tell;
   };
   // What was written up to `end` may be read when all below the ticket is kept.
@@ -126,11 +140,17 @@ class ChangeStream final : public journal::Consumer, public Stream {
   };
 
   // ---- mutex_ is held ----
+  bool open() const {
+    return backlog_ != nullptr && !broken_ && !raw_.load(std::memory_order_relaxed);
+  }
+  template <typename Work>
+  void OrBreak(const Work& work);
   void AppendCommand(std::string_view command);
   void TellMarks(uint64_t next);
   void TellAllMarks();
   bool Release();
   Mark MarkHere();
+  void PublishAll();
   void Reset(int64_t offset);
 
   const Hooks hooks_;
@@ -143,8 +163,9 @@ class ChangeStream final : public journal::Consumer, public Stream {
   int64_t keep_ = 1 << 20;                          // guarded by mutex_
   int64_t seen_end_ = 0;                            // guarded by mutex_: at the last release
   uint64_t foreign_ = 0;                            // guarded by mutex_
-  int64_t record_end_ = 0;                          // guarded by mutex_
-  std::atomic<bool> raw_{false};                    // changed with the gate closed
+  bool broken_ = false;     // guarded by mutex_: until Renew nothing is appended or read any more
+  int64_t record_end_ = 0;  // guarded by mutex_
+  std::atomic<bool> raw_{false};  // changed with the gate closed
   std::atomic<bool> running_{false};
   std::atomic<int64_t> offset_{0};
   std::atomic<int64_t> data_end_{0};

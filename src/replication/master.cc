@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "engine/clients.h"
 #include "net/socket.h"
 #include "replication/replica_feed.h"
@@ -16,6 +17,13 @@
 namespace sava::replication {
 
 using engine::Client;
+
+namespace {
+
+// Whether what it acknowledges counts.
+bool Counts(const Replica& replica) { return replica.online() && !replica.signals.drop.load(); }
+
+}  // namespace
 
 Master::Master(engine::Engine* engine, persistence::Persistence* persistence)
     : engine_(*engine),
@@ -27,7 +35,8 @@ Master::Master(engine::Engine* engine, persistence::Persistence* persistence)
                    },
                .moved = [this] { Moved(); },
                .attach = [this] { Attach(); },
-               .drop = [this](std::string_view why) { DropAll(why); }}) {
+               .drop = [this](std::string_view why) { DropAll(why); },
+               .lost = [this] { lost_.store(true); }}) {
   SettingsChanged(engine_.settings());
 }
 
@@ -47,6 +56,11 @@ void Master::BecomeMaster() {
   unused_since_ms_.store(engine_.clock().WallMillis());
 }
 
+void Master::GoOn() {
+  Attach();
+  unused_since_ms_.store(engine_.clock().WallMillis());
+}
+
 void Master::BecomeReplica() {
   StopStream();
   stream_.Demote();
@@ -63,16 +77,17 @@ void Master::SettingsChanged(const config::Settings& settings) {
 
 // ---- replicas come and go ----
 
-bool Master::SendsNative(const engine::Announcement& announced) const {
+commands::Reader Master::ReaderOf(const engine::Announcement& announced) const {
+  using commands::Reader;
   switch (engine_.settings().repl_native_types) {
     case config::NativeTypes::kSend:
-      return true;
+      return announced.sava ? Reader::kSava : Reader::kStockWithModule;
     case config::NativeTypes::kOmit:
-      return false;
+      return Reader::kStock;
     case config::NativeTypes::kAuto:
       break;
   }
-  return announced.sava;
+  return announced.sava ? Reader::kSava : Reader::kStock;
 }
 
 std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
@@ -85,7 +100,7 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
                                                                 : replica->identity.announced.ip;
   replica->identity.port = replica->identity.announced.port;
   replica->identity.psync = psync;
-  replica->identity.native = SendsNative(replica->identity.announced);
+  replica->identity.reader = ReaderOf(replica->identity.announced);
   replica->since_ms = engine_.clock().WallMillis();
   replica->acks.at_ms.store(replica->since_ms);
   replica->wake = [this, lane = client.lane, id = client.id] {
@@ -105,8 +120,16 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
 bool Master::Resume(Client& client, std::string_view id, int64_t from) {
   auto mark = stream_.Resume(id, from);
   if (!mark) {
+    if (id == "?") return false;
+    const History history = stream_.history();
+    const ChangeStream::Figures kept = stream_.figures();
+    spdlog::info(
+        "Partial resynchronization not accepted: {} asks for {}:{}, and this server has {}:{} to "
+        "{}, and {} up to {}",
+        client.peer.addr, id.substr(0, kIdDigits), from + 1, history.id, kept.first + 1,
+        history.offset + 1, history.second_id, history.second_offset);
     const std::lock_guard lock(mutex_);
-    if (id != "?") ++figures_.partial_refused;
+    ++figures_.partial_refused;
     return false;
   }
   auto replica = Enlist(client, true);
@@ -118,12 +141,15 @@ bool Master::Resume(Client& client, std::string_view id, int64_t from) {
       "Partial resynchronization request from {} accepted. Sending {} bytes of backlog starting "
       "from offset {}.",
       replica->name(), mark->backlog->end() - from, from + 1);
+  const std::string mark_id = mark->id;
   client.sending.feed = std::make_shared<ReplicaFeed>(this, replica, std::move(*mark));
   {
     const std::lock_guard lock(mutex_);
     ++figures_.partial_syncs;
-    replicas_.push_back(std::move(replica));
+    replicas_.push_back(replica);
   }
+  // The history may have ended meanwhile, without this one among those that were dropped.
+  if (stream_.history().id != mark_id) replica->signals.drop.store(true);
   Changed();
   return true;
 }
@@ -216,14 +242,14 @@ void Master::RequestAcks() {
 int64_t Master::CountWith(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(replicas_, [bytes](const auto& replica) {
-    return replica->online() && replica->acks.bytes.load() >= bytes;
+    return Counts(*replica) && replica->acks.bytes.load() >= bytes;
   });
 }
 
 int64_t Master::CountOnDisk(int64_t bytes) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::count_if(replicas_, [bytes](const auto& replica) {
-    return replica->online() && replica->acks.disk_bytes.load() >= bytes;
+    return Counts(*replica) && replica->acks.disk_bytes.load() >= bytes;
   });
 }
 
@@ -234,7 +260,7 @@ Master::Answer Master::Now(const Wanted& wanted, int64_t target) const {
   // Nothing was written, or all of it is in the stream: later bytes count, too.
   if (target < 0 && wanted.ticket <= 1) target = 0;
   if (target < 0 && stream_.merged() >= wanted.ticket) target = stream_.data_end();
-  if (target >= 0) {
+  if (target >= 0 && !lost_.load()) {
     answer.replicas = wanted.on_disk ? CountOnDisk(target) : CountWith(target);
   }
   answer.enough = answer.replicas >= wanted.replicas && (!wanted.local || answer.local);
@@ -260,15 +286,17 @@ void Master::Await(const Client& client, const Wanted& wanted,
   RequestAcks();
 }
 
-// Answers the clients that have enough replicas. The others stay; one that has given up is
-// forgotten when it would be answered.
+// Answers the clients that have enough replicas. The others stay, unless they have given up.
 void Master::AnswerWaiting() {
+  if (lost_.load()) return;  // what replicas have acknowledged is not all
   const std::lock_guard lock(mutex_);
   const uint64_t merged = stream_.merged();
   const int64_t offset = stream_.data_end();
   const storage::AofLog* const log = persistence_.active_log();
   const uint64_t durable = log == nullptr ? 0 : log->durable();
   std::erase_if(waiting_, [&](Waiting& one) {
+    // Its client holds the other one as long as it waits.
+    if (one.target.use_count() == 1) return true;
     int64_t target = one.target->load();
     if (target < 0 && merged >= one.wanted.ticket) one.target->store(target = offset);
     if (target < 0 && one.wanted.replicas > 0) return false;
@@ -277,17 +305,18 @@ void Master::AnswerWaiting() {
     if (one.wanted.local && !answer.local) return false;
     answer.replicas = std::ranges::count_if(replicas_, [&](const auto& replica) {
       const auto& acked = one.wanted.on_disk ? replica->acks.disk_bytes : replica->acks.bytes;
-      return replica->online() && acked.load() >= target;
+      return Counts(*replica) && acked.load() >= target;
     });
     if (answer.replicas < one.wanted.replicas) return false;
-    auto message = std::make_shared<engine::Message>();
-    protocol::OutBuffer out;
-    protocol::Reply reply(&out, one.resp);
-    WriteAnswer(reply, one.wanted, answer);
-    message->resp2 = std::string(out.Since(0));
-    engine_.lanes()[one.lane]->mailbox.Post(
-        {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
-    return true;
+    return base::IfMemory([&] {  // else the next time
+      auto message = std::make_shared<engine::Message>();
+      protocol::OutBuffer out;
+      protocol::Reply reply(&out, one.resp);
+      WriteAnswer(reply, one.wanted, answer);
+      message->resp2 = std::string(out.Since(0));
+      engine_.lanes()[one.lane]->mailbox.Post(
+          {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
+    });
   });
   waiting_count_.store(waiting_.size(), std::memory_order_release);
 }
@@ -362,8 +391,22 @@ bool Master::AwaitReplicas(int64_t millis, const std::function<bool()>& hurried)
 
 // ---- now and then ----
 
+void Master::NoteLost() {
+  if (stream_.running() && !stream_.raw()) lost_.store(true);
+}
+
+void Master::RenewIfLost() {
+  if (!lost_.exchange(false)) return;
+  const bool renewed = base::IfMemory([this] {
+    stream_.Renew();
+    DropAll("there was no memory for a part of what it would have to be told");
+  });
+  if (!renewed) lost_.store(true);
+}
+
 void Master::Tick() {
   const int64_t now_ms = engine_.clock().WallMillis();
+  RenewIfLost();
   StartSyncs(now_ms);
   failover_.Tick(now_ms);
   if (waiting_count_.load(std::memory_order_acquire) > 0) {
@@ -375,9 +418,11 @@ void Master::Tick() {
   // A slow replica that was dropped may have kept much.
   for (int i = 0; i < 10; ++i) stream_.Trim();
   const config::Settings& settings = engine_.settings();
-  if (stream_.running() && !stream_.raw() && now_ms >= next_ping_ms_) {
-    const bool due = next_ping_ms_ != 0 && !engine_.admission().Paused(true, now_ms);
-    next_ping_ms_ = now_ms + settings.repl_ping_replica_period * 1000;
+  // The period may become shorter meanwhile.
+  if (stream_.running() && !stream_.raw() &&
+      now_ms - last_ping_ms_ >= settings.repl_ping_replica_period * 1000) {
+    const bool due = last_ping_ms_ != 0 && !engine_.admission().Paused(true, now_ms);
+    last_ping_ms_ = now_ms;
     if (due && !replicas().empty()) {
       stream_.WantPing();
       engine_.journal().Nudge();
@@ -428,6 +473,12 @@ uint64_t Master::UncountedBytes() const {
   const int64_t counted = std::min(stream.memory, engine_.settings().repl_backlog_size);
   const std::lock_guard lock(mutex_);
   return static_cast<uint64_t>(stream.memory - counted) + TransferMemory();
+}
+
+void Master::ResetFigures() {
+  const std::lock_guard lock(mutex_);
+  figures_.full_syncs = figures_.partial_syncs = figures_.partial_refused = figures_.sent = 0;
+  for (const auto& replica : replicas_) replica->sent.store(0, std::memory_order_relaxed);
 }
 
 Master::Figures Master::figures() const {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/if_memory.h"
 #include "base/text.h"
 
 namespace sava::replication {
@@ -195,6 +196,9 @@ bool ReplicaApply::RunInEngine(Request& request) {
   while (true) {
     engine_.RunBatch(lane_, {&request, 1});
     if (request.outcome == Request::Outcome::kDone) return true;
+    // Whoever closes the gate meanwhile, for a copy or to change the role, finds an offset that
+    // says what was applied.
+    Settle();
     engine_.EndBatch(lane_);
     engine_.BeginBatch(lane_);
     if (over()) return false;
@@ -223,7 +227,10 @@ void ReplicaApply::Judge(const Request& request) {
       "== CRITICAL == This replica is sending an error to its master: '{}' after processing the "
       "command '{}'",
       text, name);
-  if (engine_.settings().propagation_error_behavior != config::PropagationError::kIgnore) {
+  const config::Settings& settings = engine_.settings();
+  // Where clients write, too, the two differ anyway.
+  if (settings.replica_read_only &&
+      settings.propagation_error_behavior != config::PropagationError::kIgnore) {
     spdlog::critical("propagation-error-behavior says that this ends the server");
     spdlog::shutdown();
     std::abort();
@@ -236,7 +243,9 @@ void ReplicaApply::Judge(const Request& request) {
 // What was applied goes to this server's own replicas, and out of the buffer.
 void ReplicaApply::Settle() {
   if (applied_ == begin_) return;
-  options_.stream->AppendRaw({buffer_.data() + begin_, applied_ - begin_});
+  const std::string_view applied(buffer_.data() + begin_, applied_ - begin_);
+  if (!base::IfMemory([&] { options_.stream->AppendRaw(applied); }))
+    error_ = "no memory for what the own replicas get";
   begin_ = applied_;
   options_.db->store(client_.db);
 }

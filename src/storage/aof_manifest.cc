@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "base/text.h"
 #include "storage/data_set.h"
@@ -119,14 +120,17 @@ base::Result<AofManifest> AofManifest::Read(FileSystem& files, const std::string
 }
 
 std::string AofManifest::Text() const {
+  // Scripts look for the base in the first line and for the log in use in the last.
+  std::string comment;
+  if (!data_set.empty()) comment = fmt::format("# {} {}\n", kDataSetField, data_set);
   std::string text;
   for (const AofFile& file : files) {
+    if (&file == &files.back() && files.size() > 1) text += std::exchange(comment, {});
     text += fmt::format("file {} seq {} type {}\n",
                         NeedsQuotes(file.name) ? base::Quoted(file.name) : file.name, file.sequence,
                         static_cast<char>(file.kind));
   }
-  if (!data_set.empty()) text += fmt::format("# {} {}\n", kDataSetField, data_set);
-  return text;
+  return text + comment;
 }
 
 const AofFile* AofManifest::base() const {

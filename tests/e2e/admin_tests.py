@@ -489,6 +489,7 @@ def debug_of_tables_buffers_and_allocator(context):
         if server is context.sut and context.is_sava:
             check(client.call("DEBUG", "MALLCTL", "background_thread") in (0, 1), "one byte")
         check(bytes(client.call("DEBUG", "MALLCTL-STR", "version")).startswith(b"5."), "version")
+        eq(client.call("DEBUG", "MALLCTL-STR", "thread.tcache.flush", "VOID"), resp.OK)
         eq(client.call("DEBUG", "MALLCTL-STR", "no.such.name"),
            resp.Error(b"ERR No such file or directory"))
     if context.is_sava:

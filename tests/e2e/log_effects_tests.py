@@ -1,9 +1,11 @@
 """What the log holds of commands whose effect depends on hash order, time or chance: a server that
 is killed and started again, with another hash seed and at a later time, has the same values."""
 
+import os
 import time
 
-from durability import durable, rewrite
+import resp
+from durability import durable, rewrite, wait_idle
 from harness import check, eq, test
 
 LOG = ("--save", "", "--appendonly", "yes")
@@ -81,3 +83,36 @@ def consumers_that_got_nothing_are_there_after_a_restart(context):
     server.kill()
     server.restart()
     eq(consumers(), [b"auto", b"claimer", b"reader", b"waiter"])
+
+
+@test()
+def keys_found_expired_are_records_of_their_own(context):
+    """They have nothing to do with one another, so neither MULTI nor EXEC is around them."""
+    server = logged(context)
+    server.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+    for command in (("RANDOMKEY",), ("SCAN", "0", "COUNT", "100")):
+        for name in range(5):
+            server.call("SET", "k%d" % name, "v", "PX", "1")
+        time.sleep(0.01)
+        server.call(*command)
+        eq(server.call("DBSIZE"), 0, "after " + command[0])
+    server.call("SET", "last", "1")  # what is answered is in the file
+    folder = server.path("appendonlydir")
+    (log,) = [name for name in os.listdir(folder) if name.endswith(".incr.aof")]
+    with open(os.path.join(folder, log), "rb") as file:
+        text = file.read()
+    eq(text.count(b"\r\nDEL\r\n"), 10)
+    eq(text.count(b"MULTI"), 0)
+
+
+@test()
+def a_rewrite_right_after_flushall_starts(context):
+    """FLUSHALL is answered when its save is over, so the next one need not wait."""
+    context.sava_only("Redis's FLUSHALL saves before it answers")
+    server = durable(context, "--save", "3600 1", "--appendonly", "no")
+    for _ in range(20):
+        server.call("SET", "a", "1")
+        server.call("FLUSHALL")
+        eq(server.call("BGREWRITEAOF"),
+           resp.Status(b"Background append only file rewriting started"))
+        wait_idle(server)

@@ -89,6 +89,11 @@ DEL k
 SET l 1
 EXPIRE l 100
 EXEC
+SADD s 1 2
+SMOVE s t 1
+SMOVE s t 2
+SADD s 1
+SMOVE s t 1
 SWAPDB 0 3
 SWAPDB 0 3
 FLUSHDB
@@ -171,6 +176,7 @@ def classes(context):
         "KEAn",
         "KEAm",
         "KEgn",
+        "KEgsn",
         "",
     ):
         compare_events(context, flags, STRING_COMMANDS)

@@ -50,6 +50,7 @@ MODULES = [
     "blocking_tests",
     "examples_tests",
     "documentation_tests",
+    "transcript_tests",
     "stream_type_tests",
     "expiry_tests",
     "pubsub_tests",
@@ -66,6 +67,7 @@ MODULES = [
     "http_tests",
     "acl_tests",
     "tls_tests",
+    "failover_tests",
     "replica_tests",
     "migrate_tests",
     "tracking_tests",
@@ -87,10 +89,11 @@ MODULES = [
     "always_tests",
     "crash_tests",
     "module_tests",
+    "mixed_tests",
     "cluster_tests",
 ]
 # Tests whose names begin so are run with --host module.
-NATIVE = ("afc.", "sketch.", "filter.", "frontier.", "rate_limit.", "module.")
+NATIVE = ("afc.", "sketch.", "filter.", "frontier.", "rate_limit.", "module.", "mixed.")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

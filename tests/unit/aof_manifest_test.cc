@@ -36,6 +36,20 @@ TEST(AofManifest, ReadsWhatStockServersWrite) {
             "file appendonly.aof.1.incr.aof seq 1 type h\n");
 }
 
+TEST(AofManifest, TheLogInUseIsInTheLastLine) {
+  AofManifest manifest;
+  manifest.data_set = "6f0c6f0c6f0c6f0c6f0c6f0c6f0c6f0c";
+  const std::string comment = "# sava-data-set " + manifest.data_set + "\n";
+  manifest.files = {{"log.1.incr.aof", 1, Kind::kIncrement}};
+  EXPECT_EQ(manifest.Text(), "file log.1.incr.aof seq 1 type i\n" + comment);
+  manifest.files.insert(manifest.files.begin(), {"log.1.base.rdb", 1, Kind::kBase});
+  EXPECT_EQ(manifest.Text(),
+            "file log.1.base.rdb seq 1 type b\n" + comment + "file log.1.incr.aof seq 1 type i\n");
+  const auto again = AofManifest::Parse(manifest.Text());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again.value().data_set, manifest.data_set);
+}
+
 TEST(AofManifest, TakesWhatStockServersTake) {
   const AofFile file{"a", 2, Kind::kIncrement};
   for (const char* text :

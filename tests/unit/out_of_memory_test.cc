@@ -12,6 +12,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -24,7 +25,10 @@
 #include "engine/cut_options.h"
 #include "engine/engine_context.h"
 #include "engine_fixture.h"
+#include "journal_text.h"
 #include "persistence/persistence.h"
+#include "replication/change_stream.h"
+#include "replication/wire.h"
 #include "storage/snapshot_file.h"
 
 // ---- allocations that fail ----
@@ -752,6 +756,150 @@ std::string MakeDirectory() {
   char name[] = "/tmp/sava-memory-XXXXXX";
   EXPECT_NE(mkdtemp(name), nullptr);
   return name;
+}
+
+// Takes no record while it is held: the lanes' buffers grow.
+class HeldLog : public journal::Consumer {
+ public:
+  void Receive(const journal::Record& record) override {
+    static_cast<void>(record);
+    const std::lock_guard lock(held);
+  }
+  std::mutex held;
+};
+
+// Some of these pops need a new buffer for the log: an element is taken only when that can be
+// logged.
+TEST(OutOfMemory, APopThatCannotBeLoggedTakesNothing) {
+  // With long names it is often a pop that needs a new buffer.
+  const std::string list(400, 'l');
+  const std::string set(400, 's');
+  const std::string scores(400, 'z');
+  const std::string text(400, 't');
+  for (const Words& pop :
+       {Words{"LPOP", list}, Words{"SPOP", set}, Words{"ZPOPMIN", scores}, Words{"GETDEL", text}}) {
+    SCOPED_TRACE(pop[0]);
+    Server server;
+    HeldLog log;
+    server.test.engine.journal().Attach(log);
+    std::unique_lock held(log.held);
+    const auto fill = [&] {
+      server.Run("FLUSHDB");
+      server.Run({"RPUSH", list, kText + "1", kText + "2"});
+      server.Run({"SADD", set, kText + "1", kText + "2"});
+      server.Run({"ZADD", scores, "1", kText + "1", "2", kText + "2"});
+      server.Run({"SET", text, kText});
+    };
+    const auto left = [&] {
+      return server.Run({"LLEN", list}) + server.Run({"SCARD", set}) +
+             server.Run({"ZCARD", scores}) + server.Run({"EXISTS", text});
+    };
+    // What it takes without the log.
+    bool felt = true;
+    size_t enough = 0;
+    for (; felt && enough < kMost; ++enough) {
+      fill();
+      RunScarcely(server, pop, enough, true, &felt);
+    }
+    size_t refused = 0;
+    for (size_t n = 0; n < 3000; ++n) {
+      fill();
+      const std::string before = left();
+      const std::string reply = RunScarcely(server, pop, enough - 1, true, &felt);
+      if (!IsRefusal(reply)) continue;
+      ++refused;
+      EXPECT_EQ(left(), before);
+    }
+    EXPECT_GT(refused, 0U);
+    held.unlock();
+    server.test.engine.journal().Detach(log);
+  }
+}
+
+TEST(OutOfMemory, AStreamOfChangesEndsWithWhatItCannotTell) {
+  using replication::ChangeStream;
+  const std::string effect = journal::RespText({"SET", "a", std::string(100000, 'x')});
+  const journal::EffectHeader header{1, effect.size(), 0, journal::kToAll, 1};
+  for (size_t n = 0;; ++n) {
+    SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+    ASSERT_LT(n, kMost);
+    bool lost = false;
+    ChangeStream stream{{.kept = [] { return UINT64_MAX; },
+                         .moved = [] {},
+                         .drop = [](std::string_view) {},
+                         .lost = [&] { lost = true; }}};
+    stream.Begin(1 << 20);
+    const auto deliver = [&] {
+      stream.BeginRun();
+      stream.Receive(journal::Record(&header, effect.data()));
+      stream.EndRun(2);
+      stream.Pause();
+    };
+    bool felt = false;
+    {
+      const Scarcity scarcity(n, false);
+      deliver();
+      felt = scarcity.felt();
+    }
+    EXPECT_EQ(lost, felt);
+    const auto length = [&] {
+      const auto mark = stream.Resume(stream.history().id, 0);
+      return mark ? mark->backlog->end() : -1;
+    };
+    if (!felt) {
+      EXPECT_GT(length(), static_cast<int64_t>(effect.size()));
+      return;
+    }
+    EXPECT_EQ(length(), 0) << "nobody reads a part";
+    deliver();
+    EXPECT_EQ(length(), 0) << "nor what follows";
+    stream.Renew();
+    const int64_t from = stream.history().offset;
+    deliver();
+    const auto mark = stream.Resume(stream.history().id, from);
+    ASSERT_TRUE(mark);
+    EXPECT_GT(mark->backlog->end() - from, static_cast<int64_t>(effect.size()));
+    if (HasFailure()) return;
+  }
+}
+
+// A limited client stays limited, and the keys have what the buckets have.
+TEST(OutOfMemory, NoClientRunsWithoutItsLimit) {
+  const types::RateRule rule{types::RateAlgorithm::kWindow, 3, 60'000, 3};
+  for (const bool on : {false, true}) {
+    for (size_t n = 0;; ++n) {
+      SCOPED_TRACE("after " + std::to_string(n) + " allocations");
+      ASSERT_LT(n, kMost);
+      Server server;
+      server.test.settings.ratelimit_enabled = true;
+      server.test.settings.ratelimit_default = rule;
+      server.test.settings.ratelimit_exempt = {"DBSIZE"};
+      server.test.engine.limiter().Configure(server.test.settings);
+      const std::string key = server.test.settings.ratelimit_key_prefix + "default";
+      bool felt = false;
+      size_t granted_calls = 0;
+      for (int i = 0; i < 4; ++i) {
+        const std::string reply = RunScarcely(server, {"GET", key}, n, on, &felt);
+        granted_calls += !IsRefusal(reply) && reply[0] == '$' ? 1 : 0;
+      }
+      EXPECT_LE(granted_calls, 3U);
+      {
+        const Scarcity scarcity(n, on);
+        server.test.clock.AdvanceMillis(1000);
+        server.test.engine.Upkeep(server.client->lane);
+        felt = felt || scarcity.felt();
+      }
+      server.test.clock.AdvanceMillis(1000);
+      server.test.engine.Upkeep(server.client->lane);
+      server.test.engine.limiter().All();
+      while (server.Run("GET absent") == "$-1\r\n") ++granted_calls;
+      EXPECT_LE(granted_calls, 3U);
+      server.test.clock.AdvanceMillis(1000);
+      server.test.engine.Upkeep(server.client->lane);
+      EXPECT_EQ(server.Run("DBSIZE"), ":1\r\n") << "the bucket is a key";
+      if (HasFailure() || !felt) break;
+    }
+  }
 }
 
 TEST(OutOfMemory, ASnapshotFailsAndTheNextOneIsWritten) {

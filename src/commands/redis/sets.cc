@@ -123,13 +123,18 @@ void Smove(Context& context) {
     to = fresh.get();
   }
   const bool added = to->Add(member, limits);
+  // Told in Redis's order, though the target comes first; a new one tells of itself.
+  const bool last = from->size() == 1;
+  context.Notify(kNotifySet, "srem", source);
+  if (last) context.Notify(kNotifyGeneric, "del", source);
   if (fresh != nullptr) {
     context.SetObject(target, std::move(fresh));
   } else if (added) {
     context.Touched(target);
   }
   from->Remove(member);
-  FinishRemoval(context, source, *from, 1, "srem");
+  last ? static_cast<void>(context.Delete(source)) : context.Touched(source);
+  context.Changed();
   if (added) {
     context.Changed();
     context.Notify(kNotifySet, "sadd", target);

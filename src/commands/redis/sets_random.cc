@@ -100,10 +100,10 @@ void Spop(Context& context) {
   if (set == nullptr) return context.reply().Null();
   std::string member;
   set->Random([&] { return context.Random(); }, &member);
-  set->Remove(member);
   context.reply().Bulk(member);
-  FinishRemoval(context, key, *set, 1, "spop");
   context.Effect({"SREM", key, member});
+  set->Remove(member);
+  FinishRemoval(context, key, *set, 1, "spop");
 }
 
 void Srandmember(Context& context) {

@@ -92,7 +92,10 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");
   aborted_.store(false);
   const bool force = (request.flags & config::kShutdownForce) != 0;
-  if (AwaitsFirstBase(force)) return false;
+  if (AwaitsFirstBase(force)) {
+    scripts_->EndAll(false);
+    return false;
+  }
   if ((request.flags & config::kShutdownNosave) != 0) scripts_->EndAll(true);
   hurried_.store((request.flags & config::kShutdownNow) != 0);
   shutting_down_.store(true);
@@ -169,8 +172,14 @@ bool Server::hurried() const {
 }
 
 void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint64_t token) {
-  // A request that is under way may wait for a script.
-  if ((flags & config::kShutdownNosave) != 0) scripts_->EndAll(true);
+  if ((flags & config::kShutdownNosave) != 0) {
+    // The way out of a script that takes long: the first base of a log waits for the script, too.
+    if (scripts_->running().LongKind()) flags |= config::kShutdownForce;
+    // A request that is under way may wait for a script. For one that will be refused none is
+    // ended.
+    const bool refused = persistence_->writes_first_base() && (flags & config::kShutdownForce) == 0;
+    if (!refused) scripts_->EndAll(true);
+  }
   {
     std::lock_guard lock(shutdown_mutex_);
     shutdown_requests_.push_back({flags, lane, client, token});

@@ -849,6 +849,24 @@ def a_long_script_that_has_written_cannot_be_killed(context):
 
 
 @test(timeout=60)
+def a_long_script_is_ended_while_a_log_begins(context):
+    """The first base of a log waits for the script: SHUTDOWN NOSAVE does not wait for the base."""
+    context.sava_only("redis-server refuses, once its child has ended")
+    server = context.start("--save", "", "--appendonly", "no", "--lua-time-limit", "50")
+    client = context.client(server)
+    client.call("DEBUG", "POPULATE", "20")
+    client.call("CONFIG", "SET", "rdb-key-save-delay", "100000")
+    eq(client.call("CONFIG", "SET", "appendonly", "yes"), resp.OK)
+    check("Errors trying" in str(client.call("SHUTDOWN", "NOSAVE")), "the log begins")
+    eq(client.call("EVAL", "return redis.call('SET', KEYS[1], 'x')", "1", "k"), resp.OK)
+    runs = begin(server, "EVAL", "redis.call('SET',KEYS[1],'x') " + LONG, "1", "k")
+    until(lambda: busy(server), what="the script to be busy")
+    client.send("SHUTDOWN", "NOSAVE")
+    eq(server.wait_exit(), 0, "its end")
+    runs.close()
+
+
+@test(timeout=60)
 def the_end_waits_for_a_long_script(context):
     """A signal comes behind the script; meanwhile the server is reached, and SHUTDOWN NOSAVE ends it."""
     def start():

@@ -11,16 +11,18 @@ there, and deletes. What is read is compared with what was sent.
 
 --only takes sets (100x100x5) and parties (sava-http, sqlite); a party is taken when its name begins
 so. Results are kept in build/comparison/SIZE, so that a run that was ended goes on where it was;
---fresh forgets them. Tables and charts: build/comparison/SIZE/report.md, and with --docs in
+--fresh forgets them; --report only writes down what there is. Tables and charts: build/comparison/SIZE/report.md, and with --docs in
 docs/documents/s0-comparison.md.
 """
 
 import argparse
 import array
+import itertools
 import json
 import os
 import random
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -103,15 +105,20 @@ def milliseconds(work):
 
 
 def insert(party, load, most):
-    """The times of the first `most` inserts in ms; the rest goes in in bulk."""
+    """The times of the first `most` inserts in ms, and which of them named a new associator; the rest
+    goes in in bulk."""
     progress = Progress(f"{party.name} {load.name}", load.expected())
     times = array.array("d")
+    new = bytearray()
+    last = None
     waiting = []
     bulk_began = None
     done = 0
     for pair in load:
         if len(times) < most:
             times.append(milliseconds(lambda pair=pair: party.insert(*pair)))
+            new.append(pair[0] is not last)
+            last = pair[0]
         else:
             bulk_began = bulk_began or time.perf_counter()
             waiting.append(pair)
@@ -125,7 +132,7 @@ def insert(party, load, most):
         party.bulk(waiting)
     settling = milliseconds(party.settle)
     progress.end()
-    return times, done, settling, time.perf_counter() - bulk_began if bulk_began else 0.0
+    return times, new, done, settling, time.perf_counter() - bulk_began if bulk_began else 0.0
 
 
 def check(party, load, rng):
@@ -167,19 +174,21 @@ def measure(party, load, options):
     seconds = READ_SECONDS[options.size]
     first_start = party.start()
     empty = party.memory()
-    times, count, settling, bulk = insert(party, load, options.inserts)
+    times, new, count, settling, bulk = insert(party, load, options.inserts)
     check(party, load, rng)
     result = {
         "party": party.name, "set": load.name, "associations": count, "timed": len(times),
         "insert_ms": {"mean": statistics.fmean(times), "p50": quantile(times, 0.5),
                       "p99": quantile(times, 0.99), "p999": quantile(times, 0.999),
                       "max": max(times)},
+        "first_ms": statistics.median(itertools.compress(times, new)),
         "settle_ms": settling, "bulk_s": bulk, "series": buckets(times), "top_ms": {},
         "memory": party.memory() - empty, "resident": party.memory(), "empty_start_s": first_start,
     }
     for k in TOPS:
-        if k <= max(20, load.associated):
-            result["top_ms"][str(k)] = several(lambda k=k: party.top(rng.choice(load.keys), k), seconds)
+        if k <= max(20, load.associated) or (load.name, k) in comparison_report.TOP_DATABASE:
+            result["top_ms"][str(k)] = several(
+                lambda k=k: party.read_top(rng.choice(load.keys), k), seconds)
     party.save()
     party.stop()
     result["disk"] = party.disk()
@@ -209,12 +218,16 @@ def wanted(options):
                 yield party, name
 
 
+def kept(party_type, name, folder):
+    return os.path.join(folder, f"{name}-{party_type.name}.json")
+
+
 def take(party_type, name, options, folder):
-    path = os.path.join(folder, f"{name}-{party_type.name}.json")
+    path = kept(party_type, name, folder)
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
-        if found["inserts"] == options.inserts:
+        if options.report or found["inserts"] == options.inserts:
             return found
     harness.say(f"{name} {party_type.name}")
     data = os.path.join(folder, "data")
@@ -248,6 +261,8 @@ def parse(words):
     parser.add_argument("--only", help="sets and parties, with commas between them")
     parser.add_argument("--inserts", type=int, help="how many associations go in one by one")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    parser.add_argument("--report", action="store_true",
+                        help="measure nothing; tables and charts of what was measured so far")
     parser.add_argument("--docs", action="store_true", help="write docs/documents/s0-comparison.md")
     parser.add_argument("--server", default=os.path.join(harness.ROOT, "build/release/sava"))
     parser.add_argument("--service", help="default: sava_comparison_service beside the server")
@@ -262,16 +277,22 @@ def parse(words):
 
 def main(words):
     options = parse(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended then, too
     folder = os.path.join(options.out, options.size)
     if options.fresh:
         shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder, exist_ok=True)
     jobs = list(wanted(options))
+    if options.report:
+        jobs = [job for job in jobs if os.path.exists(kept(*job, folder))]
+        if not jobs:
+            raise harness.BenchError("nothing was measured yet")
     if not jobs:
         raise harness.BenchError(f"nothing is called {options.only}")
     results = []
     for at, (party, name) in enumerate(jobs):
-        harness.say(f"{at + 1} of {len(jobs)}")
+        if not options.report:
+            harness.say(f"{at + 1} of {len(jobs)}")
         results.append(take(party, name, options, folder))
     comparison_report.write(results, folder)
     if options.docs:

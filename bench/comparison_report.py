@@ -22,6 +22,10 @@ DISK_COUNTER = {"100x100x10": 0.417, "10000x100x5": 42.47, "100000x100x5": 414.7
                 "100x10000x5": 42, "100x100000x5": 403.05}
 DISK_DATABASE = {"100x100x5": 80, "10000x100x5": 464, "100000x100x5": 2512, "100x10000x5": 336,
                  "100x100000x5": 2576}
+# What its charts of inserts show, as lines: (ms, words). Its charts have no figures; these are read off.
+INSERT_DOCUMENT = {"100x100x10": [(1.0, "its service: below 1 ms")],
+                   "100x100000x5": [(1.0, "its service: below 1 ms"), (20.0, "its database: about 20 ms"),
+                                    (100.0, "its list: up to 100 ms")]}
 MEGABYTE = 1e6
 
 COLOURS = {"sava-http": "#2f7d32", "sava-resp": "#7cb342", "redis": "#b03030", "list": "#6a3d9a",
@@ -90,8 +94,10 @@ def thinned(series):
 
 def chart(results, title):
     """The time of each insert: medians as a line, the largest of each stretch as points."""
+    document = INSERT_DOCUMENT.get(results[0]["set"], [])
     most = max(one["timed"] for one in results)
     values = [value for one in results for key in ("median", "largest") for value in one["series"][key]]
+    values += [value for value, _ in document]
     low = math.floor(math.log10(max(1e-3, min(values))))
     high = max(low + 1, math.ceil(math.log10(max(values))))
 
@@ -112,6 +118,11 @@ def chart(results, title):
     for part in range(5):
         out.append(axis_text(x_of(most * part / 4), HEIGHT - BOTTOM + 18, f"{most * part // 4:,}"))
     out.append(axis_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, "insert"))
+    for value, words in document:
+        y = y_of(value)
+        out.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#333333" '
+                   'stroke-dasharray="6 4"/>')
+        out.append(axis_text(WIDTH - RIGHT - 4, y - 4, words, "end"))
     for at, one in enumerate(results):
         colour = COLOURS[one["party"]]
         series = thinned(one["series"])
@@ -137,6 +148,8 @@ def body(results, charts):
     out += table.simple((), (), lambda one: one["insert_ms"]["p50"])
     out += ["### One insert, 99.9 of 100 are no longer", ""]
     out += table.simple((), (), lambda one: one["insert_ms"]["p999"])
+    out += ["### The first insert of an associator, the median (the upper points of charts 3 and 5)", ""]
+    out += table.simple((), (), lambda one: one.get("first_ms"))
     out += ["### The most frequent K (tables 4 and 7)", "", *table.tops()]
     out += ["### What was left, in bulk, s", ""]
     out += table.simple((), (), lambda one: one["bulk_s"] or None)
@@ -154,7 +167,7 @@ def body(results, charts):
     out += [f"Up to {max(one['timed'] for one in results):,} of each set went in one by one.", ""]
     out += ["### Time of each insert", "",
             "Lines are medians of stretches of inserts, points the largest time in each stretch; the scale is "
-            "logarithmic.", ""]
+            "logarithmic. Dashed: what the document's charts 1, 2 and 6 show, which have no figures.", ""]
     out += [f"![{name}]({path})" for name, path in charts]
     return "\n".join(out) + "\n"
 

@@ -2,8 +2,9 @@
 """Compares the current tree with an earlier commit: `./dev bench guard [COMMIT] [--quick] [--only WORD]`.
 
 Builds COMMIT (default HEAD) in a folder of its own under build/guard and puts the same load on both
-servers: SET, GET, ZADD, HSET, LPUSH, XADD, AFC.ADD and BF.ADD at pipelines 1, 16 and 64, without a log
-and with `everysec`. Two figures for each case:
+servers: SET, GET, ZADD, HSET, LPUSH, LRANGE, XADD, XRANGE, AFC.ADD and BF.ADD at pipelines 1, 16 and
+64, without a log and with `everysec`. With `--setting "dictionary-encoding no"` it compares a setting:
+the earlier server is then the current program with that setting. Two figures for each case:
 
 - instructions per command, counted by valgrind's callgrind: repeatable, whatever else the machine does;
 - server CPU per command, in turns, the median of the pairs' ratios.
@@ -31,10 +32,14 @@ COMMANDS = {
     "ZADD": ("ZADD", "board", "__rand_int__", "member:__rand_int__"),
     "HSET": ("HSET", "user:__rand_int__", "field", "value"),
     "LPUSH": ("LPUSH", "queue", "element:__rand_int__"),
+    "LRANGE": ("LRANGE", "queue", "5000", "5099"),
     "XADD": ("XADD", "log", "*", "field", "value:__rand_int__"),
+    "XRANGE": ("XRANGE", "log", "-", "+", "COUNT", "100"),
     "AFC.ADD": ("AFC.ADD", "assoc:__rand_int__", "member"),
     "BF.ADD": ("BF.ADD", "seen", "item:__rand_int__"),
 }
+# What fills the key of a command that reads.
+FILLED_BY = {"LRANGE": "LPUSH", "XRANGE": "XADD"}
 PIPELINES = (1, 16, 64)
 LOGS = {"no log": ("--appendonly", "no"), "everysec": ("--appendonly", "yes", "--appendfsync", "everysec")}
 EQUAL_INSTRUCTIONS = 1.03
@@ -76,13 +81,13 @@ def load(server, words, pipeline, requests, clients):
                                    clients=clients, keyspace=KEYSPACE)
 
 
-def prepare(server, words):
+def prepare(server, name):
     deadline = time.monotonic() + 60
     while server.info("persistence")["loading"] != "0" and time.monotonic() < deadline:
         time.sleep(0.1)
     with server.connect() as connection:
         connection.command("FLUSHALL")
-    load(server, words, 64, WARM_UP, 10)
+    load(server, COMMANDS[FILLED_BY.get(name, name)], 64, WARM_UP, 10)
 
 
 # ---- instructions ----
@@ -134,9 +139,9 @@ def count_instructions(program, args, cases, requests):
     found = {}
     with Counted(program, args) as server:
         for name, pipeline in cases:
-            words = COMMANDS[name]
-            prepare(server, words)
-            done = server.instructions(lambda: load(server, words, pipeline, requests, 1))
+            prepare(server, name)
+            done = server.instructions(
+                lambda name=name, pipeline=pipeline: load(server, COMMANDS[name], pipeline, requests, 1))
             found[name, pipeline] = done / requests
     return found
 
@@ -144,16 +149,16 @@ def count_instructions(program, args, cases, requests):
 # ---- CPU ----
 
 
-def measure_cpu(programs, args, cases, pairs, seconds):
+def measure_cpu(sides, cases, pairs, seconds):
     """Ratios of CPU per command, now over before, of each case."""
     ratios = {case: [] for case in cases}
-    with harness.Server(programs[0], "sava", args) as before, \
-         harness.Server(programs[1], "sava", args) as now:
+    with harness.Server(sides[0][0], "sava", sides[0][1]) as before, \
+         harness.Server(sides[1][0], "sava", sides[1][1]) as now:
         for name, pipeline in cases:
             words = COMMANDS[name]
             requests = int(seconds * (40_000 if pipeline == 1 else 400_000))
             for server in (before, now):
-                prepare(server, words)
+                prepare(server, name)
             for number in range(pairs):
                 readings = {}
                 for server in (before, now) if number % 2 == 0 else (now, before):
@@ -166,6 +171,7 @@ def parse():
     parser = argparse.ArgumentParser(prog="./dev bench guard", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commit", nargs="?", default="HEAD")
+    parser.add_argument("--setting", metavar='"NAME VALUE"', help="compare with this setting, not with a commit")
     parser.add_argument("--quick", action="store_true", help="instructions only")
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", action="append", metavar="COMMAND", help="such as SET")
@@ -178,16 +184,22 @@ def main():
     options = parse()
     if shutil.which("callgrind_control") is None:
         raise harness.BenchError("valgrind is not there (Debian package valgrind)")
-    name, program = build(options.commit)
-    programs = (program, options.server)
+    other = []
+    if options.setting:
+        name, program = options.setting, options.server
+        setting, *values = options.setting.split()
+        other = ["--" + setting, *values]
+    else:
+        name, program = build(options.commit)
     names = [word for word in COMMANDS if not options.only or word in options.only]
     cases = [(word, pipeline) for word in names for pipeline in PIPELINES]
     rows, failed = [], []
     print(f"{'':<26}{'instructions ' + name:>26}{'now':>9}{'ratio':>8}{'CPU ratio':>11}")
     for log, args in LOGS.items():
         args = ("--threads", "1", *args)
-        counts = [count_instructions(each, args, cases, 10_000) for each in programs]
-        cpu = {} if options.quick else measure_cpu(programs, args, cases, options.pairs, 1.0)
+        sides = ((program, (*args, *other)), (options.server, args))
+        counts = [count_instructions(*side, cases, 10_000) for side in sides]
+        cpu = {} if options.quick else measure_cpu(sides, cases, options.pairs, 1.0)
         for case in cases:
             ratio = counts[1][case] / counts[0][case]
             times = statistics.median(cpu[case]) if case in cpu else None

@@ -279,16 +279,20 @@ class LoadResult:
 
 
 def redis_benchmark(server, *, test=None, words=(), requests, pipeline=1, clients=50,
-                    keyspace=1_000_000, value_bytes=64):
+                    keyspace=1_000_000, value_bytes=64, tls_port=None, tracking=False, user=None):
     """Runs redis-benchmark against a server and reads the server's CPU per command around it.
 
     The load is one of its tests, or the command `words`, in which __rand_int__ stands for twelve
-    random digits below `keyspace`.
+    random digits below `keyspace`. `tls_port`: it is sent encrypted, to that port. `tracking`: the
+    clients have CLIENT TRACKING on. `user`: their name and password.
     """
     if shutil.which("redis-benchmark") is None:
         raise BenchError("redis-benchmark is not there (Debian package redis-tools)")
-    command = ["redis-benchmark", "-h", "127.0.0.1", "-p", str(server.port), "-c", str(clients),
-               "-n", str(requests), "-P", str(pipeline), "-r", str(keyspace),
+    how = ["--tls", "--insecure"] if tls_port else []
+    how += ["--enable-tracking"] if tracking else []
+    how += ["--user", user[0], "-a", user[1]] if user else []
+    command = ["redis-benchmark", "-h", "127.0.0.1", "-p", str(tls_port or server.port), *how,
+               "-c", str(clients), "-n", str(requests), "-P", str(pipeline), "-r", str(keyspace),
                "-d", str(value_bytes), "--csv", *(["-t", test] if test else words)]
     before = server.cpu_seconds()
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)

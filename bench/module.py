@@ -3,11 +3,15 @@
 Both sides run in one stock redis-server with sava.so, in turns: CPU of the server for AFC.ADD against
 ZINCRBY, BF.ADD against SADD of the same items, and RL.TAKE against a token bucket in a Lua script;
 and the memory of associations, 100,000 counters of 100 UUIDs each out of 10,000, against sorted sets.
+Then slots with native data move in a cluster: the errors that a client sees which follows redirections.
 """
 
 import os
 import random
+import re
 import statistics
+import subprocess
+import sys
 import uuid
 
 import harness
@@ -113,9 +117,25 @@ def memory_row(session, server):
                       judged="ratio", note=f"{MEMBERS} members a counter, against sorted sets")
 
 
+def reshard_row(session):
+    slots = session.pick(3_000, 500)
+    tool = os.path.join(harness.ROOT, "tools", "cluster.py")
+    done = subprocess.run([sys.executable, tool, "--module", module_of(session), "--reshard",
+                           str(slots), "--tags", "200"], capture_output=True, text=True, check=False)
+    found = re.search(r"(\d+) commands, (\d+) redirections, .* (\d+) errors", done.stdout)
+    if found is None:
+        raise harness.BenchError(f"tools/cluster.py: {done.stdout[-500:]}{done.stderr[-500:]}")
+    commands, redirections, errors = map(int, found.groups())
+    harness.say(done.stdout.strip().splitlines()[-1])
+    return report.Row("errors_while_slots_move", errors, "errors", None, None, 0, judged="value",
+                      note=f"{slots} slots there and back, {commands} commands, "
+                           f"{redirections} redirections")
+
+
 def run(session):
     with session.stock("--loadmodule", module_of(session)) as server:
-        return [*cpu_rows(session, server), memory_row(session, server)]
+        rows = [*cpu_rows(session, server), memory_row(session, server)]
+    return [*rows, reshard_row(session)]
 
 
 BENCHMARK = harness.Benchmark("module", "sava.so in redis-server beside what users do there", run)

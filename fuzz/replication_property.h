@@ -43,7 +43,7 @@ inline void CheckStream(std::string_view bytes) {
   std::vector<std::string_view> words;
   while (!bytes.empty()) {
     const auto size = replication::SplitCommand(bytes, 4, &words);
-    static_cast<void>(replication::IsForeign(bytes));
+    static_cast<void>(replication::ReaderOf(bytes));
     if (!size) return;
     Must(*size > 0 && *size <= bytes.size());
     if (*size >= replication::kPing.size()) {

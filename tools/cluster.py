@@ -3,7 +3,11 @@
 native type with hash tags, and a live table. `./dev cluster` runs it; Ctrl-C ends it and what it
 started.
 
+With --reshard N it moves N slots to another node and back under load instead, and prints what a
+client that follows redirections saw.
+
 Usage: tools/cluster.py --module PATH [--stock PATH] [--seconds N] [--tags N] [--quiet-load]
+                        [--reshard SLOTS]
 """
 
 import argparse
@@ -11,6 +15,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,6 +35,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.0, help="end after so long (0: Ctrl-C)")
     parser.add_argument("--tags", type=int, default=60, help="hash tags with a set of keys each")
     parser.add_argument("--quiet-load", action="store_true", help="no load while the table shows")
+    parser.add_argument("--reshard", type=int, default=0, metavar="SLOTS", help="move so many")
     return parser.parse_args()
 
 
@@ -71,16 +77,43 @@ def fill(client, tags):
                 raise SystemExit("%s: %s" % (words[0], resp.show(reply)))
 
 
-def put_load(client, tags, until):
-    """A little of everything until the time comes."""
-    number = 0
-    while time.monotonic() < until:
+def put_load(client, tags, over):
+    """A little of everything until over() says so. How many commands, and what errors."""
+    number, errors = 0, []
+    while not over():
         number += 1
         tag = "{tag%d}" % (number % tags)
-        client.call("AFC.ADD", tag + "afc:1", "m%d" % (number % 100))
-        client.call("BF.ADD", tag + "bf:grown", "n%d" % number)
-        client.call("FR.ADD", tag + "fr:1", "http://load%d.example/%d" % (number % 50, number))
-        client.call("RL.TAKE", tag + "rl:token", "TOKEN", "1000", "60000")
+        replies = (
+            client.call("AFC.ADD", tag + "afc:1", "m%d" % (number % 100)),
+            client.call("BF.ADD", tag + "bf:grown", "n%d" % number),
+            client.call("FR.ADD", tag + "fr:1", "http://load%d.example/%d" % (number % 50, number)),
+            client.call("RL.TAKE", tag + "rl:token", "TOKEN", "1000", "60000"),
+        )
+        errors += [resp.show(reply) for reply in replies if resp.is_error(reply)]
+    return 4 * number, errors
+
+
+def reshard(cluster, tags, slots):
+    """Moves slots there and back while a client adds to the keys in them. The number of errors."""
+    one, other = sorted(cluster.owners(), key=lambda node: node.port)[:2]
+    moved, results = threading.Event(), []
+    client = cluster.client()
+    thread = threading.Thread(target=lambda: results.append(put_load(client, tags, moved.is_set)))
+    thread.start()
+    started = time.monotonic()
+    try:
+        cluster.move(one, other, slots)
+        cluster.move(other, one, slots)
+    finally:
+        moved.set()
+        thread.join()
+    commands, errors = results[0] if results else (0, ["no answer"])
+    print("%d slots there and back in %.1f s: %d commands, %d redirections, %d asked again, "
+          "%d errors" % (slots, time.monotonic() - started, commands, client.redirections,
+                         client.again, len(errors)))
+    for error in errors[:5]:
+        print("  " + error)
+    return len(errors)
 
 
 def explain(cluster):
@@ -103,6 +136,8 @@ def main():
         client = cluster.client()
         print("==> data of every type under %d hash tags" % options.tags, flush=True)
         fill(client, options.tags)
+        if options.reshard > 0:
+            return 1 if reshard(cluster, options.tags, options.reshard) else 0
         explain(cluster)
         end = time.monotonic() + (options.seconds or 1e9)
         first = True
@@ -112,7 +147,8 @@ def main():
             if options.quiet_load:
                 time.sleep(1)
             else:
-                put_load(client, options.tags, time.monotonic() + 1)
+                second = time.monotonic() + 1
+                put_load(client, options.tags, lambda: time.monotonic() > second)
     except KeyboardInterrupt:
         print()
     finally:

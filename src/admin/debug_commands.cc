@@ -14,12 +14,14 @@
 
 #include "admin/digest.h"
 #include "admin/families.h"
+#include "admin/process_facts.h"
 #include "base/glob.h"
 #include "base/process_memory.h"
 #include "commands/family.h"
 #include "config/config_table.h"
 #include "engine/clients.h"
 #include "engine/engine_context.h"
+#include "engine/keys.h"
 #include "engine/reloader.h"
 #include "types/value/save.h"
 
@@ -68,8 +70,10 @@ size_t SerializedLength(const Value& value) {
   return bytes.size();
 }
 
+// What is kept, also when its time is over.
 void Object(Context& ctx) {
-  const Value value = ctx.Find(ctx.arg(2), Access::kPeek);
+  keyspace::Keyspace& keyspace = EngineContext::Of(ctx).engine().keyspace();
+  const Value value = engine::Glance(keyspace, INT64_MIN, ctx.db(), ctx.arg(2));
   if (!value) return ctx.Error(commands::errors::kNoSuchKey);
   const int64_t idle = ctx.Age(ctx.arg(2)).idle_seconds;
   const void* address = value.is_string() ? static_cast<const void*>(value.bytes.data())
@@ -86,6 +90,21 @@ void Object(Context& ctx) {
 void SetActiveExpire(Context& ctx) {
   const bool on = atoi(std::string(ctx.arg(2)).c_str()) != 0;
   EngineContext::Of(ctx).engine().switches().active_expire.store(on, std::memory_order_relaxed);
+  ctx.reply().Ok();
+}
+
+void ChangeReplId(Context& ctx) {
+  ctx.part<ProcessFacts>().change_history();
+  ctx.reply().Ok();
+}
+
+void Replicate(Context& ctx) {
+  EngineContext& ec = EngineContext::Of(ctx);
+  journal::Journal& journal = ec.engine().journal();
+  if (journal.enabled()) {
+    ec.invocation().effects().Add(journal, ec.lane().index, ctx.args().subspan(2), ctx.db(),
+                                  journal::kToReplicas);
+  }
   ctx.reply().Ok();
 }
 
@@ -395,7 +414,8 @@ struct Subcommand {
 constexpr size_t kAny = SIZE_MAX;
 
 constexpr Subcommand kSubcommands[] = {
-    {"CHANGE-REPL-ID", 2, 2, Nothing, false, "", "Does nothing: there is no replication."},
+    {"CHANGE-REPL-ID", 2, 2, ChangeReplId, true, "",
+     "Gives the stream of changes another id: replicas that come back need a copy of the data."},
     {"DIGEST", 2, 2, Digest, true, "", "Shows a digest of all databases."},
     {"DIGEST-VALUE", 2, kAny, DigestValue, true, "[<key> ...]", "Shows digests of values."},
     {"ERROR", 3, 3, Error, false, "<string>", "Replies with this error."},
@@ -428,6 +448,8 @@ constexpr Subcommand kSubcommands[] = {
     {"RELOAD", 2, kAny, Reload, false, "[<option> ...]",
      "Saves a snapshot and loads it again. NOSAVE: loads the one there is; NOFLUSH, MERGE: without "
      "emptying the databases first."},
+    {"REPLICATE", 3, kAny, Replicate, true, "<command> [<arg> ...]",
+     "Sends a command to the replicas and does not run it here: their data may then differ."},
     {"REPLYBUFFER", 4, 4, ReplyBuffer, false, "RESIZING <0|1> | PEAK-RESET-TIME <never|reset|ms>",
      "RESIZING 0: clients keep the memory of answers that were sent. PEAK-RESET-TIME does nothing: "
      "otherwise it is given back at once."},

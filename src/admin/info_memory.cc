@@ -1,4 +1,4 @@
-// INFO's section about memory. Fields of scripts and replication, which are not built, are zero.
+// INFO's section about memory.
 #include "admin/info_sections.h"
 #include "admin/process_facts.h"
 #include "admin/process_monitor.h"

@@ -90,6 +90,9 @@ void ServerSection(InfoWriter& out) {
   out.Field("lru_clock", out.lane.batch.lru_clock);
   out.Field("executable", facts.executable);
   out.Field("config_file", out.part<config::Config>().config_file());
+  if (const int64_t left = facts.ms_to_end(); left >= 0) {
+    out.Field("shutdown_in_milliseconds", left);
+  }
   out.Field("io_threads_active", facts.threads > 1 ? 1 : 0);
   Listeners(out, settings, facts.http_port());
 }

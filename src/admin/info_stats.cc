@@ -29,14 +29,16 @@ void Traffic(InfoWriter& out) {
             out.Total(&LaneStats::clients, &ClientStats::connections));
   out.Field("total_commands_processed", out.Total(&LaneStats::commands));
   out.Field("instantaneous_ops_per_sec", rates.ops.load(std::memory_order_relaxed));
-  out.Field("total_net_input_bytes", out.Total(&LaneStats::net, &NetStats::input));
-  out.Field("total_net_output_bytes", out.Total(&LaneStats::net, &NetStats::output));
   const engine::ReplicationFigures replication = out.part<ProcessFacts>().replication();
+  out.Field("total_net_input_bytes",
+            out.Total(&LaneStats::net, &NetStats::input) + replication.input_bytes);
+  out.Field("total_net_output_bytes", out.Total(&LaneStats::net, &NetStats::output));
   out.Field("total_net_repl_input_bytes", replication.input_bytes);
   out.Field("total_net_repl_output_bytes", replication.output_bytes);
   out.Line("instantaneous_input_kbps:{:.2f}", Kilobytes(rates.input_bytes));
   out.Line("instantaneous_output_kbps:{:.2f}", Kilobytes(rates.output_bytes));
-  out.Fields({"instantaneous_input_repl_kbps", "instantaneous_output_repl_kbps"}, "0.00");
+  out.Line("instantaneous_input_repl_kbps:{:.2f}", Kilobytes(rates.replica_input));
+  out.Line("instantaneous_output_repl_kbps:{:.2f}", Kilobytes(rates.replica_output));
   out.Field("rejected_connections", out.Total(&LaneStats::clients, &ClientStats::rejected));
   out.Field("sync_full", replication.full_syncs);
   out.Field("sync_partial_ok", replication.partial_syncs);

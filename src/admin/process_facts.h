@@ -19,7 +19,10 @@ struct ProcessFacts {
   std::function<int64_t()> http_port;  // 0: none
   std::function<size_t()> client_count;
   std::function<std::string()> loop_clients;  // the connections of each loop, separated by commas
+  // Until the end of the server, which has begun; -1: it has not.
+  std::function<int64_t()> ms_to_end;
   std::function<engine::ReplicationFigures()> replication;
+  std::function<void()> change_history;  // DEBUG CHANGE-REPL-ID. REQUIRES: the gate is closed.
 };
 
 }  // namespace sava::admin

@@ -16,8 +16,9 @@ constexpr int kRegionsPerTrim = 16;
 
 }  // namespace
 
-ProcessMonitor::ProcessMonitor(engine::Engine* engine, std::function<size_t()> log_bytes)
-    : engine_(*engine), log_bytes_(std::move(log_bytes)) {}
+ProcessMonitor::ProcessMonitor(engine::Engine* engine, const ProcessFacts* facts,
+                               std::function<size_t()> log_bytes)
+    : engine_(*engine), facts_(*facts), log_bytes_(std::move(log_bytes)) {}
 
 MemoryFigures ProcessMonitor::Memory() {
   MemoryFigures figures;
@@ -72,7 +73,11 @@ void ProcessMonitor::Tick() {
   RateSample sample;
   sample.at_ms = engine_.clock().MonotonicMicros() / 1000;
   sample.ops = engine_.Total(&engine::LaneStats::commands);
-  sample.input = engine_.Total(&engine::LaneStats::net, &engine::NetStats::input);
+  const engine::ReplicationFigures replication = facts_.replication();
+  sample.replica_input = replication.input_bytes;
+  sample.replica_output = replication.output_bytes;
+  sample.input =
+      engine_.Total(&engine::LaneStats::net, &engine::NetStats::input) + sample.replica_input;
   sample.output = engine_.Total(&engine::LaneStats::net, &engine::NetStats::output);
   const int64_t elapsed = sample.at_ms - last_sample_.at_ms;
   if (last_sample_.at_ms != 0 && elapsed > 0) {
@@ -87,6 +92,8 @@ void ProcessMonitor::Tick() {
     blend(rates_.ops, rate(sample.ops, last_sample_.ops));
     blend(rates_.input_bytes, rate(sample.input, last_sample_.input));
     blend(rates_.output_bytes, rate(sample.output, last_sample_.output));
+    blend(rates_.replica_input, rate(sample.replica_input, last_sample_.replica_input));
+    blend(rates_.replica_output, rate(sample.replica_output, last_sample_.replica_output));
   }
   last_sample_ = sample;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "admin/process_facts.h"
 #include "base/process_memory.h"
 #include "engine/engine.h"
 
@@ -31,8 +32,9 @@ struct MemoryFigures {
 
 class ProcessMonitor {
  public:
-  // `log_bytes`: how much is on its way to the log.
-  ProcessMonitor(engine::Engine* engine, std::function<size_t()> log_bytes);
+  // `log_bytes`: how much is on its way to the log. `facts` are filled before the first Tick.
+  ProcessMonitor(engine::Engine* engine, const ProcessFacts* facts,
+                 std::function<size_t()> log_bytes);
 
   // About ten times a second, inside the gate.
   void Tick();
@@ -48,6 +50,8 @@ class ProcessMonitor {
     std::atomic<int64_t> ops{0};
     std::atomic<int64_t> input_bytes{0};
     std::atomic<int64_t> output_bytes{0};
+    std::atomic<int64_t> replica_input{0};   // of the same: from the master
+    std::atomic<int64_t> replica_output{0};  // and to replicas
   };
   const Rates& rates() const { return rates_; }
 
@@ -55,6 +59,7 @@ class ProcessMonitor {
   void Account(const base::AllocatorFigures& allocator);
 
   engine::Engine& engine_;
+  const ProcessFacts& facts_;
   const std::function<size_t()> log_bytes_;
   std::atomic<size_t> peak_memory_{0};
   size_t startup_memory_ = 0;
@@ -64,6 +69,8 @@ class ProcessMonitor {
     uint64_t ops = 0;
     uint64_t input = 0;
     uint64_t output = 0;
+    uint64_t replica_input = 0;
+    uint64_t replica_output = 0;
   };
   RateSample last_sample_;
   unsigned ticks_ = 0;

@@ -1,5 +1,7 @@
 #include "commands/stock.h"
 
+#include <algorithm>
+#include <iterator>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -34,6 +36,10 @@ constexpr std::string_view kStockCommands =
     "zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore "
     "zrevrank zscan zscore zunion zunionstore ";
 
+// What sava.so brings: what its commands' names have before the point.
+constexpr std::string_view kModuleFamilies[] = {"afc",    "bf", "cf",      "cl",   "cms", "fr",
+                                                "increx", "rl", "simhash", "topk", "url"};
+
 std::unordered_set<std::string_view> StockCommands() {
   std::unordered_set<std::string_view> names;
   std::string_view rest = kStockCommands;
@@ -52,12 +58,22 @@ bool StockKnows(std::string_view name) {
   return kKnown.contains(base::ToLower(name));
 }
 
+Reader ReaderOf(std::string_view name) {
+  if (StockKnows(name)) return Reader::kStock;
+  const std::string family = base::ToLower(name.substr(0, name.find('.')));
+  const bool known = std::ranges::find(kModuleFamilies, family) != std::end(kModuleFamilies);
+  return known ? Reader::kStockWithModule : Reader::kSava;
+}
+
+// The payload says of which type the value is.
+bool RestoresNative(Args words) {
+  return base::EqualsNoCase(words[0], "restore") && words.size() > 3 && !words[3].empty() &&
+         static_cast<uint8_t>(words[3][0]) == types::kRdbModule;
+}
+
 std::string ForeignCommand(Args words) {
   if (!StockKnows(words[0])) return base::ToUpper(words[0]);
-  // The payload says of which type the value is; there are no modules over there.
-  const bool native = base::EqualsNoCase(words[0], "restore") && words.size() > 3 &&
-                      !words[3].empty() && static_cast<uint8_t>(words[3][0]) == types::kRdbModule;
-  return native ? "RESTORE of a native value" : "";
+  return RestoresNative(words) ? "RESTORE of a native value" : "";
 }
 
 }  // namespace sava::commands

@@ -78,6 +78,9 @@ base::Result<std::vector<Config::Assignment>> Config::FindAssignments(
       return base::Error{
           fmt::format("ERR Unknown option or number of arguments for CONFIG SET - '{}'", args[i])};
     }
+    if (setting->has(kWhenLoaded) && loading_ && loading_()) {
+      return base::Error{std::string(commands::errors::kLoading)};
+    }
     if (setting->has(kImmutable)) return SetError(args[i], "can't set immutable config");
     if (setting->has(kProtected) && !Allowed(settings().enable_protected_configs, local)) {
       return SetError(args[i], "can't set protected config");

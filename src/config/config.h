@@ -56,7 +56,10 @@ class Config {
   // The absolute path of the file given at start, empty if there was none.
   const std::string& config_file() const { return config_file_; }
 
-  // --- While running. Errors are complete RESP error texts, beginning with "ERR ".
+  // --- While running. Errors are complete RESP error texts, beginning with "ERR " or another code.
+
+  // Tells whether data is being loaded, when some settings cannot be changed.
+  void AskWhetherLoading(std::function<bool()> loading) { loading_ = std::move(loading); }
 
   // The settings whose names match any of the glob patterns, each once, with their values. A name
   // without wildcards comes back spelled as it was asked for.
@@ -108,6 +111,7 @@ class Config {
   base::Status CheckBuilt(const Setting& setting, const ConfigState& state) const;
 
   ConfigState state_;
+  std::function<bool()> loading_;
   const ConfigState defaults_;
   std::vector<bool> given_at_start_;  // by row
   std::vector<HookEntry> hooks_;

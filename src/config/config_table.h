@@ -34,12 +34,13 @@ enum class Kind : uint8_t {
 };
 
 enum SettingFlag : uint32_t {
-  kImmutable = 1U << 0,  // only at start
-  kHidden = 1U << 1,     // not matched by patterns, only found by its exact name
-  kManyWords = 1U << 2,  // takes a list: several words, or one text of words
-  kSensitive = 1U << 3,  // never shown in error messages
-  kProtected = 1U << 4,  // CONFIG SET only where enable-protected-configs allows it
-  kNamesFile = 1U << 5,  // CONFIG SET reads the file again even if the name stays the same
+  kImmutable = 1U << 0,   // only at start
+  kHidden = 1U << 1,      // not matched by patterns, only found by its exact name
+  kManyWords = 1U << 2,   // takes a list: several words, or one text of words
+  kSensitive = 1U << 3,   // never shown in error messages
+  kProtected = 1U << 4,   // CONFIG SET only where enable-protected-configs allows it
+  kNamesFile = 1U << 5,   // CONFIG SET reads the file again even if the name stays the same
+  kWhenLoaded = 1U << 6,  // CONFIG SET is refused while data are loaded
 };
 
 // Where a value comes from. At start a list such as `save` grows with every line that gives it;

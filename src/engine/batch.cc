@@ -1,6 +1,7 @@
 // The part of Runner that prepares a batch and takes its commands one by one.
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "base/if_memory.h"
 #include "base/prefetch.h"
@@ -19,6 +20,20 @@ namespace {
 constexpr size_t kLocksAhead = 1;
 constexpr size_t kLookAhead = 16;
 constexpr size_t kKeptHashes = 16 * 1024;
+
+// What is noted of a batch while it runs; the log may be replayed in the middle of one.
+class ProgressScope {
+ public:
+  ProgressScope(Lane& lane, std::span<const Request> batch)
+      : lane_(lane), outer_(std::exchange(lane.batch.progress, {.requests = batch.data()})) {}
+  ~ProgressScope() { lane_.batch.progress = outer_; }
+  ProgressScope(const ProgressScope&) = delete;
+  ProgressScope& operator=(const ProgressScope&) = delete;
+
+ private:
+  Lane& lane_;
+  const BatchProgress outer_;
+};
 
 // About how large the entry of a request's k-th key is when its value is the word after the key; 0
 // when the command does not write.
@@ -39,7 +54,9 @@ void Runner::Prepare(Lane& lane, std::span<Request> batch) {
   for (Request& request : batch) request.prepared = false;
   // Requests for which there is no memory stay unprepared.
   const auto resolve = [&] {
-    for (Request& request : batch) Resolve(lane, request);
+    for (Request& request : batch) {
+      if (!request.withdrawn) Resolve(lane, request);
+    }
   };
   if (!base::IfMemory(resolve)) {
     for (Request& request : batch) request.key_count = request.prepared ? request.key_count : 0;
@@ -165,11 +182,14 @@ bool Runner::NeedsHeld(const Lane& lane, const Request& request) {
 
 void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
   const base::Budget budget;
+  const ProgressScope progress(lane, batch);
   const bool limits = engine_.limiter().enabled();
   size_t looked = 0;                // how far LookAhead has come
   const Client* limited = nullptr;  // whose output is
   for (size_t i = 0; i < batch.size(); ++i) {
     Request& request = batch[i];
+    if (request.withdrawn) [[unlikely]]
+      continue;
     // Kept only for a neighbour: a thread that loses its core between two commands should hold
     // nothing.
     if (lane.locks.held() >= 0 && !NeedsHeld(lane, request)) lane.locks.ReleaseHeld();
@@ -191,8 +211,11 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
     if (lane.locks.gate_wanted()) [[unlikely]] {
       lane.locks.StepAside();
       lane.now_ms = engine_.clock().WallMillis();
+      if (request.withdrawn) continue;
     }
     request.outcome = Request::Outcome::kDone;
+    lane.batch.progress.begun = i + 1;
+    lane.batch.progress.at_work = &client;
     if (&client != limited) {
       engine_.admission().LimitOutput(client);
       limited = &client;
@@ -210,6 +233,7 @@ void Runner::RunBatch(Lane& lane, std::span<Request> batch) {
     });
     if (!ran && client.origin.admitted && !client.origin.fails) throw std::bad_alloc();
     if (!ran) RefuseForMemory(lane, request);
+    lane.batch.progress.at_work = nullptr;
     if (client.out.over() && !client.origin.admitted) [[unlikely]]
       client.set(kClientCloseNow);
   }
@@ -227,6 +251,8 @@ void Runner::RefuseForMemory(Lane& lane, const Request& request) {
 }
 
 void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
+  // The command that takes long may be one of these.
+  auto renamed = std::exchange(lane.batch.renamed, {});
   for (Request& request : batch) {
     Client& client = *request.client;
     request.outcome = Request::Outcome::kRefused;
@@ -249,6 +275,7 @@ void Runner::RunBusy(Lane& lane, std::span<Request> batch) {
     lane.batch.busy = false;
     request.outcome = Request::Outcome::kDone;
   }
+  lane.batch.renamed = std::move(renamed);
 }
 
 }  // namespace sava::engine

@@ -77,6 +77,22 @@ size_t ClientMemory(const Client& client) {
          client.memory.names_counted * kNameBytes + client.out.memory();
 }
 
+size_t ChargeableMemory(const Client& client) {
+  if (client.has(kClientNoEvict | kClientCloseNow)) return 0;
+  const ClientType type = TypeOf(client);
+  return type == ClientType::kNormal || type == ClientType::kPubsub ? ClientMemory(client) : 0;
+}
+
+void ChargeClients(engine::Engine& engine) {
+  engine.ForEachLane([](Lane& lane) {
+    for (auto& [id, client] : lane.clients) {
+      const size_t bytes = ChargeableMemory(*client);
+      lane.memory.client_bytes.Add(bytes - client->memory.charged_bytes);
+      client->memory.charged_bytes = bytes;
+    }
+  });
+}
+
 std::string ClientLine(const Client& client, int64_t now_ms) {
   const size_t held = client.out.memory();
   const size_t pending = client.out.pending();
@@ -125,6 +141,7 @@ void CloseClient(engine::Engine& engine, Client& client) {
 }
 
 bool ClientFilter::Matches(const Client& client, int64_t now_ms) const {
+  if (client.has(kClientCloseNow)) return false;  // another kill was first
   if (id != 0 && client.id != id) return false;
   if (addr.has_value() && client.peer.addr != *addr) return false;
   if (laddr.has_value() && client.peer.laddr != *laddr) return false;

@@ -29,6 +29,10 @@ void CloseClient(engine::Engine& engine, Client& client);
 
 // Memory held for the connection.
 size_t ClientMemory(const Client& client);
+// The same as far as it counts toward maxmemory-clients; nothing where the client is spared.
+size_t ChargeableMemory(const Client& client);
+// Counts what every client takes toward maxmemory-clients. REQUIRES: the gate is closed.
+void ChargeClients(engine::Engine& engine);
 // A channel, pattern, watched key or prefix came to the client's, or left them. REQUIRES: on the
 // client's thread.
 void CountName(Client& client, std::string_view name);

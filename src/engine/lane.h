@@ -32,13 +32,28 @@ struct Request {
     kDone,     // the reply is in the client's output
     kRefused,  // not run because the client waits or goes away: its input stays where it is
   };
-  bool prepared = false;  // else there was no memory for it
+  bool prepared = false;   // else there was no memory for it
+  bool withdrawn = false;  // by its owner, before it began: it is not looked at any more
   Client* client = nullptr;
   commands::Args args;
   const commands::Command* command = nullptr;  // found by Prepare
   uint32_t first_hash = 0;                     // its keys' hashes in the batch's list
   uint32_t key_count = 0;
   Outcome outcome = Outcome::kDone;
+};
+
+// How far a batch has come. While its thread serves in the middle of it (Gate::Serve) the owner may
+// withdraw requests that have not begun.
+struct BatchProgress {
+  const Request* requests = nullptr;
+  size_t begun = 0;                 // so many have begun
+  const Client* at_work = nullptr;  // whose request has begun and not ended
+};
+
+// A transaction that runs under the locks of its keys, and what its scripts have to tell of it.
+struct TransactionProgress {
+  bool left = false;   // it may have left something behind: it cannot begin again
+  bool again = false;  // a script wants more than its keys: it is to begin again, alone
 };
 
 // The batch that runs.
@@ -50,7 +65,9 @@ struct BatchState {
   std::string_view last_name;                       // of the last command looked up
   const commands::Command* last_command = nullptr;  // and the command
   std::vector<std::vector<std::string_view>> renamed;  // commands under their own names
-  EffectGroup effects;                                 // of the outermost invocation that runs
+  BatchProgress progress;
+  TransactionProgress transaction;
+  EffectGroup effects;           // of the outermost invocation that runs
   bool journal_full = false;     // writers must wait until the log has caught up
   bool busy = false;             // a command runs while another thread is busy (Runner::RunBusy)
   std::vector<Client*> unwatch;  // whose watches end as soon as this lane is inside the gate again

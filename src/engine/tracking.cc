@@ -16,6 +16,9 @@ namespace {
 constexpr std::string_view kPush = ">2\r\n$10\r\ninvalidate\r\n";
 constexpr std::string_view kPublished = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n";
 
+// A list of readers up to this length is not looked through for those that are gone.
+constexpr size_t kFewReaders = 16;
+
 // An array of keys; the same bytes in both protocols.
 template <typename Keys>
 std::shared_ptr<const Message> MessageOf(Message::Via via, const Keys& keys) {
@@ -40,6 +43,17 @@ bool Tell(Client& client, std::string_view value, bool redirected) {
   }
   client.out.Append(value);
   return true;
+}
+
+// A key that every new client reads, and nobody changes, would keep all who ever read it: those
+// that are gone are looked for whenever the list is full. How many they were.
+template <typename Trackers>
+int64_t DropGone(std::vector<KeyReader>* readers, const Trackers& trackers) {
+  const size_t gone = std::erase_if(
+      *readers, [&](const KeyReader& reader) { return !trackers.contains(reader.client); });
+  // Not soon again.
+  if (readers->size() * 4 > readers->capacity() * 3) readers->reserve(readers->capacity() * 2);
+  return static_cast<int64_t>(gone);
 }
 
 }  // namespace
@@ -112,9 +126,13 @@ void Tracking::NoteRead(Lane& lane, const Work& work) {
   const Client& client = *work.client;
   if (!Wants(client, *work.command)) return;
   const bool noted = base::IfMemory([&] {
+    size_t n = 0;
     commands::ForEachKey(*work.command, work.args, &lane.batch.key_indexes, [&](size_t index) {
       const std::string_view key = work.args[index];
-      Register(lane, engine_.keyspace().Hash(key), key, {client.id, client.lane});
+      const bool hashed = n < work.hashes.size();
+      const uint64_t hash = hashed ? work.hashes[n] : engine_.keyspace().Hash(key);
+      Register(lane, hash, key, {client.id, client.lane});
+      ++n;
     });
   });
   if (!noted) lane.stale.lost = true;
@@ -149,8 +167,14 @@ void Tracking::Register(Lane& lane, uint64_t hash, std::string_view key, KeyRead
     keys_.fetch_add(1, std::memory_order_relaxed);
   }
   Readers& readers = it->second;
-  if (std::ranges::find(readers, reader) == readers.end()) {
-    readers.push_back(reader);
+  if (readers.size() == readers.capacity() && readers.size() >= kFewReaders) {
+    const std::lock_guard lock(mutex_);
+    items_.fetch_sub(DropGone(&readers, trackers_), std::memory_order_relaxed);
+  }
+  // They stand in the order of their ids.
+  const auto place = std::ranges::lower_bound(readers, reader.client, {}, &KeyReader::client);
+  if (place == readers.end() || place->client != reader.client) {
+    readers.insert(place, reader);
     items_.fetch_add(1, std::memory_order_relaxed);
   }
   if (OverLimit()) DropOne(lane, table, it);

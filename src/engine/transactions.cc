@@ -122,18 +122,36 @@ bool Transactions::Run(Lane& lane, Client& client, const Command& exec, commands
     lane.locks.Unlock(set);
     return false;
   }
-  const bool changed = WatchedKeysChanged(lane, client);
   const uint64_t wrote = client.sending.wrote;
-  ForgetWatches(client);
-  if (changed) {
-    client.transaction.queue.clear();
-    reply.NullArray();
-  } else {
+  bool changed = WatchedKeysChanged(lane, client);
+  // Its own commands find nothing watched.
+  std::vector<WatchedKey> watched = std::exchange(client.transaction.watched, {});
+  Queued queue = std::exchange(client.transaction.queue, {});
+  if (!changed) {
     lane.batch.locked = &set;
-    RunQueued(lane, client, exec, args, views, &large);
+    if (!RunQueued(lane, client, exec, args, queue, views, &large)) {
+      engine_.waiting().ServeReady(lane);
+      lane.locks.Unlock(set);
+      set.AddAll();
+      lane.locks.CloseGate();
+      client.transaction.watched = std::move(watched);
+      if (engine_.admission().ChangedMeanwhile(lane, client, exec, args)) {
+        client.transaction.queue = std::move(queue);
+        client.set(kClientMulti);
+        lane.batch.locked = nullptr;
+        lane.locks.Unlock(set);
+        return false;
+      }
+      changed = WatchedKeysChanged(lane, client);
+      watched = std::exchange(client.transaction.watched, {});
+      if (!changed) RunQueued(lane, client, exec, args, queue, views, &large);
+    }
     lane.batch.locked = nullptr;
     engine_.waiting().ServeReady(lane);
   }
+  client.transaction.watched = std::move(watched);
+  ForgetWatches(client);
+  if (changed) reply.NullArray();
   client.set(kClientMulti, false);
   client.transaction.queue_bytes = 0;
   if (set.all()) lane.batch.key_hashes.clear();
@@ -176,27 +194,34 @@ LockSet Transactions::LocksOf(Lane& lane, const Client& client, const Views& vie
 }
 
 // The queue's commands are parts of the invocation of EXEC.
-void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, commands::Args args,
-                             const Views& views, LargeArguments* large) {
+bool Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, commands::Args args,
+                             const Queued& queue, const Views& views, LargeArguments* large) {
   protocol::Reply reply(&client.out, client.resp);
   const size_t mark = reply.Mark();
+  const int db = client.db;
+  TransactionProgress& progress = lane.batch.transaction;
+  progress = {};
   client.set(kClientMulti, false);
-  const std::vector<QueuedCommand> queue = std::exchange(client.transaction.queue, {});
   reply.Array(static_cast<int64_t>(queue.size()));
   client.set(kClientInExec);
   Invocation invocation(lane, {.client = &client, .command = &exec, .args = args});
-  for (size_t i = 0; i < queue.size(); ++i) {
+  for (size_t i = 0; i < queue.size() && !progress.again; ++i) {
     // The answer will not be read.
     if (client.out.over() && !queue[i].command->has(commands::kWrite)) continue;
     if (client.acl != nullptr) [[unlikely]] {
       if (!engine_.admission().StillAllowed(lane, client, *queue[i].command, views[i])) continue;
     }
+    // A script says so itself.
+    const Command& command = *queue[i].command;
+    const bool reads = command.has(commands::kReadonly) && !command.has(commands::kMayReplicate);
+    if (!reads && !command.is(commands::kRunsScript)) progress.left = true;
     engine_.runner().Call(lane, {.client = &client,
-                                 .command = queue[i].command,
+                                 .command = &command,
                                  .args = views[i],
                                  .large = large,
                                  .outer = &invocation});
   }
+  if (progress.again) invocation.effects().DropLines(0);
   try {
     invocation.End();
   } catch (const std::bad_alloc&) {
@@ -206,6 +231,11 @@ void Transactions::RunQueued(Lane& lane, Client& client, const Command& exec, co
     engine_.memory().NoteExhausted();
   }
   client.set(kClientInExec, false);
+  if (progress.again) {
+    client.out.TruncateTo(mark);
+    client.db = db;
+  }
+  return !progress.again;
 }
 
 namespace {

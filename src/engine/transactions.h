@@ -34,8 +34,11 @@ class Transactions {
 
   // The stripes of all queued and all watched keys; their hashes in lane.batch.key_hashes.
   LockSet LocksOf(Lane& lane, const Client& client, const Views& views);
-  void RunQueued(Lane& lane, Client& client, const commands::Command& exec, commands::Args args,
-                 const Views& views, LargeArguments* large);
+  using Queued = std::vector<QueuedCommand>;
+  // False: a script of it wants more than it has locked, and nothing was done: it is to be run
+  // again with the gate closed.
+  bool RunQueued(Lane& lane, Client& client, const commands::Command& exec, commands::Args args,
+                 const Queued& queue, const Views& views, LargeArguments* large);
   bool WatchedKeysChanged(const Lane& lane, Client& client);
   // REQUIRES: the stripes of all watched keys are locked.
   void ForgetWatches(Client& client);

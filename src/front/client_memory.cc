@@ -30,12 +30,8 @@ void EventLoop::ChargeMemory(Connection& connection) {
   const bool limited = limits_.client_memory.load(std::memory_order_relaxed) > 0;
   if (!limited && client.memory.charged_bytes == 0) [[likely]]
     return;
-  const engine::ClientType type = engine::TypeOf(client);
-  const bool counts = limited && !connection.closed && !client.has(engine::kClientNoEvict) &&
-                      !client.has(engine::kClientCloseNow) &&
-                      (type == engine::ClientType::kNormal || type == engine::ClientType::kPubsub);
   client.memory.query_capacity = connection.input.capacity();
-  const size_t bytes = counts ? engine::ClientMemory(client) : 0;
+  const size_t bytes = limited && !connection.closed ? engine::ChargeableMemory(client) : 0;
   lane_.memory.client_bytes.Add(bytes - client.memory.charged_bytes);
   client.memory.charged_bytes = bytes;
 }

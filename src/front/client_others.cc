@@ -111,6 +111,7 @@ void List(Context& ctx) {
   engine::ForEachClient(EngineContext::Of(ctx).engine(), [&](const Client& client) {
     if (type.has_value() && engine::TypeOf(client) != *type) return;
     if (!ids.empty() && !std::ranges::binary_search(ids, client.id)) return;
+    if (client.has(engine::kClientCloseNow)) return;  // killed
     lines.emplace(client.id, engine::ClientLine(client, ctx.now_ms()));
   });
   std::string text;

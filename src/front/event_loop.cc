@@ -389,7 +389,8 @@ void EventLoop::CheckOutgoing() {
 
 void EventLoop::ServeBusy(int wait_ms) {
   if (serving_busy_) return;
-  if (!loop_.Ready(wait_ms)) return;
+  const bool others = resp_.OthersInBatch();
+  if (!others && !loop_.Ready(wait_ms)) return;
   const keyspace::BusyPass pass(engine_.keyspace().gate());
   if (!pass) return;
   serving_busy_ = true;
@@ -397,8 +398,13 @@ void EventLoop::ServeBusy(int wait_ms) {
   const base::Budget round = std::exchange(lane_.round, base::Budget());
   engine::EffectGroup under_way = lane_.batch.effects.SetAside();
   {
+    const std::vector<RespConnection*> left =
+        others ? resp_.LeaveBatch() : std::vector<RespConnection*>();
     const RespService::Aside aside(&resp_);
     TakeArrivals();
+    for (RespConnection* const connection : left) {
+      if (!connection->closed && !connection->input.empty()) connection->Resume();
+    }
     const uint64_t reads = lane_.stats.net.reads.get();
     loop_.TellReady();
     resp_.FinishRound();

@@ -61,9 +61,11 @@ bool EventLoop::OverOutputLimit(Connection& connection) {
 void EventLoop::CloseOver(Connection& connection) {
   const Client& client = connection.client;
   lane_.stats.clients.over_output_limit.Add();
+  // What was over() is dropped already.
+  const std::string pending = client.out.over() ? "too many" : std::to_string(client.out.pending());
   spdlog::warn(
       "Client id={} addr={} closed for overcoming of output buffer limits ({} bytes pending).",
-      client.id, client.peer.addr, client.out.pending());
+      client.id, client.peer.addr, pending);
   Close(connection);
 }
 

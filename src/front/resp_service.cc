@@ -264,15 +264,49 @@ void RespService::RunPending() {
   // command.
   if (engine_.tracking().any()) [[unlikely]]
     engine_.ReceiveMail(lane_);
+  lane_.batch.progress = {.requests = requests_.data()};
   engine_.BeginBatch(lane_);
   engine_.Prepare(lane_, requests_);
   engine_.RunBatch(lane_, requests_);
+  lane_.batch.progress = {};
   engine_.EndBatch(lane_);
   TakeOutcomes();
 }
 
+bool RespService::OthersInBatch() const {
+  const engine::BatchProgress& progress = lane_.batch.progress;
+  if (pending_.empty() || progress.requests != requests_.data()) return false;
+  return round_.size() > (progress.at_work == nullptr ? 0 : 1);
+}
+
+std::vector<RespConnection*> RespService::LeaveBatch() {
+  const engine::BatchProgress& progress = lane_.batch.progress;
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    RespConnection& connection = *pending_[i].connection;
+    engine::Request& request = requests_[i];
+    if (&connection.client == progress.at_work || request.withdrawn) continue;
+    if (i < progress.begun && request.outcome == engine::Request::Outcome::kDone) {
+      connection.done = pending_[i].end;
+    } else {
+      connection.refused = true;
+    }
+    request.withdrawn = true;
+    request.key_count = 0;
+  }
+  std::vector<RespConnection*> left;
+  for (RespConnection* const connection : round_) {
+    if (&connection->client != progress.at_work) left.push_back(connection);
+  }
+  std::erase_if(round_, [&](const RespConnection* connection) {
+    return &connection->client != progress.at_work;
+  });
+  for (RespConnection* const connection : left) FinishConnection(*connection);
+  return left;
+}
+
 void RespService::TakeOutcomes() {
   for (size_t i = 0; i < pending_.size(); ++i) {
+    if (requests_[i].withdrawn) continue;
     RespConnection& connection = *pending_[i].connection;
     if (requests_[i].outcome == engine::Request::Outcome::kDone) {
       connection.done = pending_[i].end;

@@ -59,6 +59,13 @@ class RespService {
   // Runs the pending commands, keeps the rest of the input, answers.
   void FinishRound();
 
+  // In the middle of a batch, while somebody is busy: whether connections wait in it behind another
+  // one's command, or for the batch to begin.
+  bool OthersInBatch() const;
+  // They leave the round. Their commands that have not begun are to be read again (Resume).
+  // REQUIRES: OthersInBatch.
+  std::vector<RespConnection*> LeaveBatch();
+
   // What the service was at is set aside while another round is made inside it; its connections are
   // left alone.
   class Aside {

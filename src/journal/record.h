@@ -84,6 +84,8 @@ class Framing {
  public:
   explicit Framing(Destinations to) : to_(to) {}
 
+  // The database that is selected; -1: none yet.
+  int database() const { return database_ == kNone ? -1 : static_cast<int>(database_); }
   // The bytes from here on may be read without the earlier ones.
   void Restart() { database_ = kNone; }
 

@@ -131,11 +131,13 @@ struct TypeMethods {
   REQUIRED(Command*, GetCommand, (Ctx*, const char* name))                                         \
   REQUIRED(int, SetCommandInfo, (Command*, const CommandInfo*))                                    \
   OPTIONAL(int, SetCommandACLCategories, (Command*, const char* categories))                       \
+  OPTIONAL(int, AddACLCategory, (Ctx*, const char* name))                                          \
   REQUIRED(int, IsKeysPositionRequest, (Ctx*))                                                     \
   REQUIRED(void, KeyAtPosWithFlags, (Ctx*, int position, int flags))                               \
   REQUIRED(CallReply*, Call, (Ctx*, const char* name, const char* format, ...))                    \
   REQUIRED(int, CallReplyType, (CallReply*))                                                       \
   REQUIRED(CallReply*, CallReplyArrayElement, (CallReply*, size_t index))                          \
+  REQUIRED(const char*, CallReplyStringPtr, (CallReply*, size_t * size))                           \
   REQUIRED(void, FreeCallReply, (CallReply*))                                                      \
   REQUIRED(const char*, StringPtrLen, (const String*, size_t* size))                               \
   REQUIRED(String*, CreateString, (Ctx*, const char*, size_t))                                     \

@@ -87,17 +87,49 @@ bool HostHas(host::Ctx* ctx, std::string_view name) {
   return has;
 }
 
+// The categories that the host has: it refuses a list that names another one.
+std::vector<std::string> AskCategories(host::Ctx* ctx) {
+  std::vector<std::string> names;
+  host::CallReply* const reply = host::Call(ctx, "ACL", "c", "CAT");
+  if (reply == nullptr) return names;
+  for (size_t i = 0;; ++i) {
+    host::CallReply* const name = host::CallReplyArrayElement(reply, i);
+    size_t size = 0;
+    const char* const bytes = name == nullptr ? nullptr : host::CallReplyStringPtr(name, &size);
+    if (bytes == nullptr) break;
+    names.emplace_back(bytes, size);
+  }
+  host::FreeCallReply(reply);
+  return names;
+}
+
+// Those of our own are added where the host takes any (from 7.4 on).
+bool HasCategory(host::Ctx* ctx, const std::string& name) {
+  static std::vector<std::string> known = AskCategories(ctx);
+  if (std::ranges::find(known, name) != known.end()) return true;
+  if (host::AddACLCategory == nullptr || host::AddACLCategory(ctx, name.c_str()) != host::kOk) {
+    return false;
+  }
+  known.push_back(name);
+  return true;
+}
+
 // What a host before 7.2 does not ask for: there these commands have no categories.
-void SetCategories(host::Command* command, const CommandSpec& spec) {
+void SetCategories(host::Ctx* ctx, host::Command* command, const CommandSpec& spec) {
   if (host::SetCommandACLCategories == nullptr) return;
   commands::CommandTable table;
   table.Add({&spec, 1});
   std::string names;
-  for (const std::string_view name : commands::CategoryNames(table.all()[0]->acl)) {
+  for (const std::string_view category : commands::CategoryNames(table.all()[0]->acl)) {
+    const std::string name(category);
+    if (!HasCategory(ctx, name)) continue;
     if (!names.empty()) names += ' ';
-    names += name.starts_with('@') ? name.substr(1) : name;
+    names += name;
   }
-  host::SetCommandACLCategories(command, names.c_str());
+  if (host::SetCommandACLCategories(command, names.c_str()) != host::kOk) {
+    const std::string command_name(spec.name);
+    host::Log(ctx, "warning", "the host does not take the categories of %s", command_name.c_str());
+  }
 }
 
 bool Create(host::Ctx* ctx, const CommandSpec& spec) {
@@ -123,7 +155,7 @@ bool Create(host::Ctx* ctx, const CommandSpec& spec) {
   if (command == nullptr || host::SetCommandInfo(command, &description.info()) != host::kOk) {
     host::Log(ctx, "warning", "the host does not take the description of %s", name.c_str());
   }
-  if (command != nullptr) SetCategories(command, spec);
+  if (command != nullptr) SetCategories(ctx, command, spec);
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "commands/stock.h"
 #include "snapshot/rdb_aux.h"
 
 namespace sava::persistence {
@@ -18,11 +19,11 @@ struct DataCopy {
   std::function<base::Status(std::string_view)> sink;  // gets its bytes
   bool keys = true;
   bool functions = true;
-  bool stock = false;                  // for a stock Redis 7.0
+  commands::Reader reader = commands::Reader::kSava;
   std::vector<snapshot::RdbAux*> aux;  // besides those of the data set
   std::function<void()> at_cut;        // with the gate closed
   std::function<void()> after_cut;     // outside, before anything is written that depends on it
-  uint64_t left_out = 0;               // keys that a stock server would not read
+  uint64_t left_out = 0;               // keys that the reader would not understand
   std::function<void(const base::Result<uint64_t>&)> done;  // on the keeper's thread
 };
 

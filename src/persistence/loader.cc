@@ -131,12 +131,17 @@ base::Status Replay::RunPrepared() {
     const uint64_t errors = lane_.stats.error_replies.get();
     const size_t mark = client_.out.Mark();
     RunOne(request);
-    if (lane_.stats.error_replies.get() != errors && options_.warn) {
-      const std::string_view reply = client_.out.Since(mark);
-      options_.warn(fmt::format("{}: at offset {}: command '{}' was answered with an error: {}",
-                                path_, pending_[i].offset, name,
-                                reply.substr(0, reply.find('\r'))));
+    if (lane_.stats.error_replies.get() == errors) continue;
+    const std::string_view reply = client_.out.Since(mark);
+    const std::string text =
+        fmt::format("{}: at offset {}: command '{}' was answered with an error: {}", path_,
+                    pending_[i].offset, name, reply.substr(0, reply.find('\r')));
+    const config::Settings& settings =
+        options_.settings != nullptr ? *options_.settings : engine_.settings();
+    if (settings.propagation_error_behavior == config::PropagationError::kPanic) {
+      return base::Error{text + "; propagation-error-behavior says that this ends the server"};
     }
+    if (options_.warn) options_.warn(text);
   }
   return {};
 }

@@ -120,6 +120,7 @@ class LoadingSink final : public storage::RdbSink {
       if (options_.progress != nullptr) {
         options_.progress->keys_expired.fetch_add(1, std::memory_order_relaxed);
       }
+      for (snapshot::RdbAux* aux : options_.aux) aux->LeftOut(db_, key.key);
       return {};
     }
     BulkInsert::Item item;

@@ -268,6 +268,9 @@ void Persistence::Load() {
   for (const snapshot::RdbAux* aux : aux_) {
     if (const std::string text = aux->Loaded(); !text.empty()) spdlog::info("{}", text);
   }
+  engine_.Exclusively(engine_.house_lane(), [&] {
+    for (snapshot::RdbAux* aux : aux_) aux->LoadEnded();
+  });
   std::lock_guard lock(mutex_);
   figures_.save.dirty = engine_.Dirty();
   figures_.save.last_s = NowSeconds();

@@ -128,6 +128,8 @@ base::Status Persistence::ReplaceNow(const Replacement& replacement, bool* empti
   });
   if (!*emptied) return base::Error{"it is not wanted any more"};
   AwaitNeedsBase();
+  // Then there is never memory for both.
+  if (!settings.replica_lazy_flush) engine_.background().Drain();
   spdlog::info("MASTER <-> REPLICA sync: Loading DB in memory");
   BeginProgress(SizeOf(replacement.path));
   const int64_t start = engine_.clock().MonotonicMicros();

@@ -193,7 +193,8 @@ base::Result<uint64_t> Persistence::WriteCopy(Copy& copy) {
   file.sink = copy.sink;
   file.options = {before.settings.rdbcompression, before.settings.rdbchecksum};
   file.origin = before.origin;
-  file.stock = copy.stock;
+  file.stock = copy.reader != commands::Reader::kSava;
+  file.natives = copy.reader != commands::Reader::kStock;
   file.keys = copy.keys;
   file.left_out = &copy.left_out;
   std::vector<snapshot::RdbAux*> aux = copy.aux;
@@ -204,7 +205,7 @@ base::Result<uint64_t> Persistence::WriteCopy(Copy& copy) {
       const int64_t now_ms = engine_.clock().WallMillis();
       snapshot::Snapshot::Options options =
           engine::CutOptions(engine_.settings(), now_ms, /*abort_on_flush=*/false);
-      options.self_contained = copy.stock;
+      options.self_contained = !file.natives;
       options.key_delay_us = engine_.settings().rdb_key_save_delay;
       for (snapshot::RdbAux* one : aux) one->AtCut();
       if (copy.keys) engine_.snapshot().Begin(options);

@@ -13,6 +13,7 @@ namespace sava::replication {
 namespace {
 
 constexpr size_t kLongestIp = 255;
+constexpr int64_t kLastPort = 65535;
 constexpr size_t kLongestVersion = 32;
 
 void Capability(std::string_view word, engine::Announcement* announced) {
@@ -42,7 +43,7 @@ base::Status AnnounceOne(std::string_view name, std::string_view value,
                          engine::Announcement* announced) {
   int64_t number = 0;
   if (base::EqualsNoCase(name, "listening-port")) {
-    if (!base::ParseInt(value, &number))
+    if (!base::ParseInt(value, &number) || number < 0 || number > kLastPort)
       return base::Error{std::string(commands::errors::kNotInteger)};
     announced->port = number;
   } else if (base::EqualsNoCase(name, "ip-address")) {
@@ -50,6 +51,11 @@ base::Status AnnounceOne(std::string_view name, std::string_view value,
       return base::Error{
           fmt::format("ERR REPLCONF ip-address provided by replica instance is too long: {} bytes",
                       value.size())};
+    }
+    // It is shown in lines of fields.
+    const auto odd = [](unsigned char c) { return c <= ' ' || c >= 127 || c == ','; };
+    if (std::ranges::any_of(value, odd)) {
+      return base::Error{"ERR REPLCONF ip-address is not an address"};
     }
     announced->ip = value;
   } else if (base::EqualsNoCase(name, "capa")) {

@@ -8,7 +8,7 @@ namespace sava::replication {
 namespace {
 
 // At most this many blocks leave at once: a slow reader that is dropped may have kept gigabytes.
-constexpr int kTrimAtOnce = 64;
+constexpr int kTrimAtOnce = 128;
 constexpr int64_t kBlocksOfBacklog = 16;
 
 }  // namespace
@@ -43,9 +43,11 @@ void Backlog::Append(std::string_view bytes) {
   }
 }
 
-void Backlog::MarkForeign(int64_t begin, int64_t end) {
+void Backlog::MarkForeign(int64_t begin, int64_t end, commands::Reader least) {
   const std::lock_guard lock(mutex_);
-  foreign_.push_back({begin, end});
+  for (size_t reader = 0; reader < static_cast<size_t>(least); ++reader) {
+    foreign_[reader].push_back({begin, end});
+  }
 }
 
 int64_t Backlog::first() const {
@@ -81,10 +83,12 @@ std::string_view Backlog::Read(BacklogPlace* place, int64_t limit) {
   return {block->data.get() + (place->at - block->begin), static_cast<size_t>(stop - place->at)};
 }
 
-std::optional<Backlog::Span> Backlog::ForeignFrom(int64_t at) const {
+std::optional<Backlog::Span> Backlog::ForeignFrom(int64_t at, commands::Reader reader) const {
+  if (reader == commands::Reader::kSava) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::upper_bound(foreign_, at, {}, &Span::end);
-  if (found == foreign_.end()) return std::nullopt;
+  const std::deque<Span>& foreign = foreign_[static_cast<size_t>(reader)];
+  const auto found = std::ranges::upper_bound(foreign, at, {}, &Span::end);
+  if (found == foreign.end()) return std::nullopt;
   return *found;
 }
 
@@ -104,7 +108,9 @@ void Backlog::TrimLocked() {
     first_ = behind;
     blocks_.pop_front();
   }
-  while (!foreign_.empty() && foreign_.front().end <= first_) foreign_.pop_front();
+  for (std::deque<Span>& foreign : foreign_) {
+    while (!foreign.empty() && foreign.front().end <= first_) foreign.pop_front();
+  }
 }
 
 }  // namespace sava::replication

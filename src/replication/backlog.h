@@ -5,12 +5,13 @@
 // the rest is enough. So a slow reader keeps all behind it; its owner may count that (end - at)
 // and drop it. Bytes are numbered from the first one of the stream's history; the first has 0.
 //
-// A part of the stream may be of no use to a stock server (foreign): its place is remembered.
+// A part of the stream may be of no use to some replicas (foreign): its place is remembered.
 //
 // Thread safety: Append, MarkForeign and Publish on one thread at a time, the writer's; the rest on
 // any. What is published does not change.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -19,6 +20,8 @@
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "commands/stock.h"
 
 namespace sava::replication {
 
@@ -50,8 +53,8 @@ class Backlog {
 
   // ---- the writer ----
   void Append(std::string_view bytes);
-  // The bytes from here to what will have been appended next.
-  void MarkForeign(int64_t begin, int64_t end);
+  // What only `least`, and those above it, know.
+  void MarkForeign(int64_t begin, int64_t end, commands::Reader least);
   // What was appended before this byte may be read.
   void Publish(int64_t end) { end_.store(end, std::memory_order_release); }
   int64_t written() const { return written_; }
@@ -67,8 +70,8 @@ class Backlog {
   // Bytes at the place, before `limit`, as far as they are in one block; the place is moved to
   // the next block when it is at the end of one. Empty: there are none.
   std::string_view Read(BacklogPlace* place, int64_t limit);
-  // The first foreign part that ends behind `at`.
-  std::optional<Span> ForeignFrom(int64_t at) const;
+  // The first part foreign to the reader that ends behind `at`.
+  std::optional<Span> ForeignFrom(int64_t at, commands::Reader reader) const;
 
   // ---- size ----
   // repl-backlog-size. What is more than that leaves with what is appended, and with Trim.
@@ -86,9 +89,9 @@ class Backlog {
   BacklogBlock* tail_ = nullptr;  // the writer's; the last of blocks_
   mutable std::mutex mutex_;
   std::deque<std::shared_ptr<BacklogBlock>>
-      blocks_;                // guarded by mutex_, never empty, without gaps
-  std::deque<Span> foreign_;  // guarded by mutex_, in order
-  int64_t first_;             // guarded by mutex_
+      blocks_;                               // guarded by mutex_, never empty, without gaps
+  std::array<std::deque<Span>, 2> foreign_;  // guarded by mutex_: by reader, each in order
+  int64_t first_;                            // guarded by mutex_
   std::atomic<int64_t> end_;
   std::atomic<int64_t> memory_{0};
 };

@@ -1,5 +1,8 @@
 #include "replication/change_stream.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -29,9 +32,16 @@ void ChangeStream::End() {
   history_.offset = backlog_->written();
   history_.id = NewId();
   history_.ForgetSecond();
+  TellAllMarks();
   backlog_.reset();
   held_.clear();
   running_.store(false, std::memory_order_release);
+}
+
+void ChangeStream::ChangeId() {
+  const std::lock_guard lock(mutex_);
+  history_.id = NewId();
+  history_.ForgetSecond();
 }
 
 void ChangeStream::Renew() {
@@ -44,10 +54,31 @@ void ChangeStream::Renew() {
   Reset(history_.offset);
 }
 
-void ChangeStream::Restore(const History& history) {
+void ChangeStream::GoOn(const History& history) {
   const std::lock_guard lock(mutex_);
   history_ = history;
-  offset_.store(history.offset, std::memory_order_release);
+  Reset(history.offset);
+}
+
+void ChangeStream::AppendGone(int db, std::string_view key) {
+  const std::string command = fmt::format("*2\r\n$3\r\nDEL\r\n${}\r\n{}\r\n", key.size(), key);
+  const journal::EffectHeader header{.ticket = 0,
+                                     .size = command.size(),
+                                     .database = static_cast<uint64_t>(db),
+                                     .to = journal::kToReplicas,
+                                     .last = 1};
+  const std::lock_guard lock(mutex_);
+  Out out{*this};
+  framing_.Append(journal::Record(&header, command.data()), out);
+  PublishAll();
+}
+
+// What was written needs no disk.
+void ChangeStream::PublishAll() {
+  seen_end_ = record_end_ = backlog_->written();
+  backlog_->Publish(seen_end_);
+  data_end_.store(seen_end_, std::memory_order_release);
+  offset_.store(seen_end_, std::memory_order_release);
 }
 
 void ChangeStream::Reset(int64_t offset) {
@@ -66,8 +97,9 @@ void ChangeStream::Reset(int64_t offset) {
 void ChangeStream::AppendCommand(std::string_view command) {
   const int64_t begin = backlog_->written();
   backlog_->Append(command);
-  if (!IsForeign(command)) return;
-  backlog_->MarkForeign(begin, backlog_->written());
+  const commands::Reader least = ReaderOf(command);
+  if (least == commands::Reader::kStock) return;
+  backlog_->MarkForeign(begin, backlog_->written(), least);
   ++foreign_;
 }
 
@@ -150,14 +182,14 @@ bool ChangeStream::Release() {
 // ---- places ----
 
 ChangeStream::Mark ChangeStream::MarkHere() {
-  return {backlog_, backlog_->AtWritten(), history_.id};
+  return {backlog_, backlog_->AtWritten(), history_.id, std::max(framing_.database(), 0)};
 }
 
 // Those up to the ticket that comes next.
 void ChangeStream::TellMarks(uint64_t next) {
   std::erase_if(requests_, [&](const Request& request) {
     if (request.ticket > next) return false;
-    framing_.Restart();
+    if (request.begins) framing_.Restart();
     request.tell(MarkHere());
     return true;
   });
@@ -168,10 +200,10 @@ void ChangeStream::TellAllMarks() {
   for (const Request& request : std::exchange(requests_, {})) request.tell(MarkHere());
 }
 
-void ChangeStream::MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell) {
+void ChangeStream::MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell) {
   const std::lock_guard lock(mutex_);
   if (!raw_.load(std::memory_order_relaxed)) {
-    requests_.push_back({ticket, std::move(tell)});
+    requests_.push_back({ticket, begins, std::move(tell)});
   } else {
     tell(MarkHere());
   }
@@ -191,6 +223,11 @@ History ChangeStream::history() const {
   History copy = history_;
   if (backlog_ != nullptr) copy.offset = backlog_->written();
   return copy;
+}
+
+int ChangeStream::db() const {
+  const std::lock_guard lock(mutex_);
+  return std::max(framing_.database(), 0);
 }
 
 ChangeStream::Figures ChangeStream::figures() const {
@@ -249,10 +286,7 @@ void ChangeStream::AppendRaw(std::string_view bytes) {
       AppendCommand(command);
       bytes.remove_prefix(command.size());
     }
-    seen_end_ = record_end_ = backlog_->written();
-    backlog_->Publish(seen_end_);
-    data_end_.store(seen_end_, std::memory_order_release);
-    offset_.store(seen_end_, std::memory_order_release);
+    PublishAll();
   }
   hooks_.moved();
 }

@@ -50,6 +50,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
     std::shared_ptr<Backlog> backlog;
     BacklogPlace place;
     std::string id;
+    int db = 0;  // that is selected there
   };
 
   explicit ChangeStream(Hooks hooks) : hooks_(std::move(hooks)) {}
@@ -64,10 +65,12 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void Renew();
 
   // ---- places in it ----
-  // Tells where the stream is when all below the ticket is in it, and nothing else; what follows
-  // begins with SELECT. On the thread that merges, or at once. REQUIRES: running(), the gate is
-  // closed; the ticket is that of the journal's Cut.
-  void MarkAt(uint64_t ticket, std::function<void(const Mark&)> tell);
+  // Tells where the stream is when all below the ticket is in it, and nothing else. `begins`: what
+  // follows is read without what came before, and so begins with SELECT. On the thread that merges,
+  // or at once. REQUIRES: running(), the gate is closed; the ticket is that of the journal's Cut.
+  void MarkAt(uint64_t ticket, bool begins, std::function<void(const Mark&)> tell);
+  // The database that is selected at the end of what records have brought.
+  int db() const;
   // A replica that has followed `id` goes on with the byte `from`, counted from 0. Empty: what it
   // misses is not there. On any thread.
   std::optional<Mark> Resume(std::string_view id, int64_t from);
@@ -97,8 +100,13 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void WantAcks() { wants_acks_.store(true); }
   // More is kept.
   void Kept();
-  // History of a data set that was loaded. REQUIRES: not running, the gate is closed.
-  void Restore(const History& history);
+  // The history has another id from here on, and none before it. REQUIRES: the gate is closed.
+  void ChangeId();
+  // The data set that was loaded is that of the history at its offset: replicas that have it, too,
+  // may go on from there. REQUIRES: not running; nothing has changed since.
+  void GoOn(const History& history);
+  // The key was not loaded: its time is over. On the same thread, before anything else changes.
+  void AppendGone(int db, std::string_view key);
 
   // ---- following a master ----
   void Adopt(std::string_view id, int64_t offset) override;
@@ -117,6 +125,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
  private:
   struct Request {
     uint64_t ticket;
+    bool begins;
     std::function<void(const Mark&)> tell;
   };
   // What was written up to `end` may be read when all below the ticket is kept.
@@ -141,6 +150,7 @@ class ChangeStream final : public journal::Consumer, public Stream {
   void TellAllMarks();
   bool Release();
   Mark MarkHere();
+  void PublishAll();
   void Reset(int64_t offset);
 
   const Hooks hooks_;

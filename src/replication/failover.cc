@@ -68,8 +68,11 @@ base::Status Failover::Start(const Wish& wish) {
 }
 
 bool Failover::Abort(std::string_view why) {
-  if (!under_way()) return false;
+  const State before = state();
+  if (before == State::kNone) return false;
   End(why);
+  // The other may have taken over: then there are two masters until somebody says who follows whom.
+  if (before == State::kInProgress) master_.following().TakeOver();
   return true;
 }
 
@@ -91,12 +94,13 @@ void Failover::HandOver(std::string host, int64_t port) {
     number = number_;
   }
   spdlog::info("Failover target is {}:{}: this server becomes its replica.", host, port);
-  master_.following().HandOver(host, static_cast<int>(port), [this, number](bool taken) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (number != number_) return;  // it was aborted meanwhile
-    }
-    End(taken ? "" : "Failover target rejected psync request");
+  // Until it is aborted.
+  const auto wanted = [this, number] {
+    const std::lock_guard lock(mutex_);
+    return number == number_;
+  };
+  master_.following().HandOver(host, static_cast<int>(port), wanted, [this, wanted](bool taken) {
+    if (wanted()) End(taken ? "" : "Failover target rejected psync request");
   });
 }
 
@@ -112,7 +116,10 @@ void Failover::Tick(int64_t now_ms) {
     ticket = ticket_;
   }
   if (deadline_ms != 0 && now_ms >= deadline_ms) {
-    if (wish.force) return HandOver(wish.host, wish.port);
+    if (wish.force) {
+      spdlog::info("Failover to {}:{} time out exceeded, failing over.", wish.host, wish.port);
+      return HandOver(wish.host, wish.port);
+    }
     return End("Replica never caught up before timeout");
   }
   if (master_.stream().merged() < ticket) return master_.engine().journal().Nudge();

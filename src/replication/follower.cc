@@ -56,27 +56,52 @@ Follower::Follower(engine::Engine* engine, persistence::Persistence* persistence
   engine_.role().set_replica(!engine_.settings().master_host.empty());
 }
 
+// ---- the start ----
+
+void Follower::LeftOut(int db, std::string_view key) {
+  if (started_ || is_replica() || !persistence_.loaded_dump() || !loaded_.known()) return;
+  BeginLoaded();
+  master_.stream().AppendGone(db, key);
+}
+
+// As a master: the history of before is the second one.
+void Follower::BeginLoaded() {
+  if (std::exchange(begun_, true)) return;
+  History history;
+  history.offset = loaded_.offset;
+  history.second_id = loaded_.id;
+  history.second_offset = loaded_.offset + 1;
+  master_.stream().GoOn(history);
+}
+
+void Follower::LoadEnded() {
+  started_ = true;
+  if (!persistence_.loaded_dump()) loaded_ = {};
+  static_cast<void>(ReadEndLine(persistence_.loaded_end(), &loaded_));
+  if (!is_replica()) {
+    if (!loaded_.known()) return;
+    BeginLoaded();
+    master_.GoOn();
+    spdlog::info("Replicas that were at {}:{} may go on from there", loaded_.id, loaded_.offset);
+    return;
+  }
+  master_.BecomeReplica();
+  if (loaded_.known()) {
+    stream_.Adopt(loaded_.id, loaded_.offset);
+    link_.SetResumable(true, loaded_.db);
+  }
+  const config::Settings& settings = engine_.settings();
+  link_.Follow(settings.master_host, static_cast<int>(settings.master_port));
+}
+
 // ---- roles ----
 
 void Follower::Start() {
   engine::Lane& lane = engine_.apply_lane();
-  std::string dir;
-  bool swaps = false;
-  engine_.Exclusively(lane, [&] {
-    const config::Settings& settings = engine_.settings();
-    dir = settings.dir;
-    swaps = settings.repl_diskless_load == 2;
-    if (!engine_.role().replica()) return;
-    master_.BecomeReplica();
-    Place place;
-    if (persistence_.loaded_dump()) place = loaded_;
-    static_cast<void>(ReadEndLine(persistence_.loaded_end(), &place));
-    if (!place.id.empty()) {
-      stream_.Adopt(place.id, place.offset);
-      link_.SetResumable(true, place.db);
-    }
-    link_.Follow(settings.master_host, static_cast<int>(settings.master_port));
-  });
+  engine_.BeginBatch(lane);
+  const std::string dir = engine_.settings().dir;
+  const bool swaps = engine_.settings().repl_diskless_load == 2;
+  engine_.EndBatch(lane);
   RemoveLeftFiles(dir);
   if (swaps) {
     spdlog::warn("repl-diskless-load swapdb acts as disabled: the data set goes by way of a file");
@@ -129,8 +154,10 @@ engine::Lane& Follower::ClosingLane() const {
   return *found;
 }
 
-void Follower::HandOver(const std::string& host, int port, std::function<void(bool)> done) {
-  link_.Post([this, host, port, done = std::move(done)] {
+void Follower::HandOver(const std::string& host, int port, std::function<bool()> wanted,
+                        std::function<void(bool)> done) {
+  link_.Post([this, host, port, wanted = std::move(wanted), done = std::move(done)] {
+    if (!wanted()) return;
     Follow(engine_.apply_lane(), host, port, [this, done](bool taken) {
       if (taken) return done(true);
       link_.Post([this, done] {
@@ -189,29 +216,45 @@ void Follower::WriteRole(protocol::Reply& reply) const {
 
 // ---- what files tell ----
 
+// Of what is in the stream by now.
 Follower::Place Follower::Now() const {
-  if (!is_replica() || !link_.resumable()) return {};
+  const bool known = is_replica() ? link_.resumable() : master_.stream().running();
+  if (!known) return {};
   const History history = stream_.history();
-  return {history.id, history.offset, link_.db()};
+  return {history.id, history.offset, is_replica() ? link_.db() : master_.stream().db()};
 }
 
-void Follower::AtCut() { cut_ = Now(); }
+// A master's place is known when all records of before have been merged.
+void Follower::AtCut() {
+  const auto place = std::make_shared<std::promise<Place>>();
+  cut_ = place->get_future().share();
+  if (is_replica() || !master_.stream().running()) return place->set_value(Now());
+  const auto tell = [place](const ChangeStream::Mark& mark) {
+    place->set_value({mark.id, mark.place.at, mark.db});
+  };
+  master_.stream().MarkAt(engine_.journal().Cut(), false, tell);
+}
 
 void Follower::Save(snapshot::CutWriter& out) const {
-  if (cut_.id.empty()) return;
-  out.Aux(kDatabaseField, base::IntText(cut_.db));
-  out.Aux(kIdField, cut_.id);
-  out.Aux(kOffsetField, base::IntText(cut_.offset));
+  if (!cut_.valid()) return;
+  engine_.journal().Nudge();
+  const Place& place = cut_.get();
+  if (!place.known()) return;
+  out.Aux(kDatabaseField, base::IntText(place.db));
+  out.Aux(kIdField, place.id);
+  out.Aux(kOffsetField, base::IntText(place.offset));
 }
 
 bool Follower::LoadField(std::string_view name, std::string_view value) {
   int64_t number = 0;
   if (name == kIdField) {
-    loaded_.id = IsId(value) ? std::string(value) : std::string();
+    loaded_.id = IsId(value) ? value : std::string_view();
     return true;
   }
   if (name == kOffsetField) {
-    if (!base::ParseInt(value, &loaded_.offset) || loaded_.offset < 0) loaded_.id.clear();
+    if (!base::ParseInt(value, &loaded_.offset) || loaded_.offset > kMostOffset) {
+      loaded_.offset = -1;
+    }
     return true;
   }
   if (name != kDatabaseField) return false;
@@ -224,7 +267,7 @@ bool Follower::LoadField(std::string_view name, std::string_view value) {
 
 std::string Follower::EndLine() const {
   const Place place = Now();
-  if (place.id.empty()) return {};
+  if (!place.known()) return {};
   return fmt::format("#REPL {} {} {}\r\n", place.id, place.offset, place.db);
 }
 
@@ -233,7 +276,7 @@ bool Follower::ReadEndLine(std::string_view line, Place* place) const {
   Place read;
   int64_t db = 0;
   if (!words || words->size() != 4 || (*words)[0] != "#REPL" || !IsId((*words)[1]) ||
-      !base::ParseInt((*words)[2], &read.offset) || read.offset < 0 ||
+      !base::ParseInt((*words)[2], &read.offset) || read.offset < 0 || read.offset > kMostOffset ||
       !base::ParseInt((*words)[3], &db) || db < 0 || db >= engine_.keyspace().databases()) {
     return false;
   }

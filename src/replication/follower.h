@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,13 +28,17 @@ class Follower final : public Following, public snapshot::RdbAux {
   Follower(engine::Engine* engine, persistence::Persistence* persistence, Master* master);
 
   // ---- on the main thread ----
-  // When the data is loaded: goes on with the history it belongs to, if the files say that, and
-  // begins to follow the master that the settings name.
+  // The data is loaded (LoadEnded): the master that the settings name is connected to.
   void Start();
   // Around the end of the server: nothing is applied from Suspend on.
   void Suspend() { link_.Stop(); }
   void Resume() { link_.Start(); }
   void UseTls(std::shared_ptr<const net::TlsContext> tls) { link_.UseTls(std::move(tls)); }
+  // The address of this machine that the next connections come from; empty: the system chooses.
+  void ComeFrom(std::string address) { link_.ComeFrom(std::move(address)); }
+
+  uint64_t received() const { return link_.received(); }
+  void ResetReceived() { link_.ResetReceived(); }
 
   // ---- commands. REQUIRES: the gate is closed, by this lane ----
   void Follow(engine::Lane& lane, const std::string& host, int port,
@@ -46,20 +51,26 @@ class Follower final : public Following, public snapshot::RdbAux {
   bool link_is_up() const override { return engine_.role().linked(); }
   void WriteInfo(engine::InfoWriter& out) const override;
   void WriteRole(protocol::Reply& reply) const override;
-  void HandOver(const std::string& host, int port, std::function<void(bool taken)> done) override;
+  void HandOver(const std::string& host, int port, std::function<bool()> wanted,
+                std::function<void(bool taken)> done) override;
   void TakeOver() override { Promote(ClosingLane()); }
 
   // ---- snapshot::RdbAux ----
   void AtCut() override;
   void Save(snapshot::CutWriter& out) const override;
   bool LoadField(std::string_view name, std::string_view value) override;
+  void LeftOut(int db, std::string_view key) override;
+  // Goes on with the history that the data belongs to, if the files say that: as a replica where
+  // it was; as a master with an id of its own, so that replicas that were in step need no copy.
+  void LoadEnded() override;
   std::string EndLine() const override;
 
  private:
   struct Place {
-    std::string id;  // empty: the data belongs to no history
-    int64_t offset = 0;
+    std::string id;
+    int64_t offset = -1;
     int db = 0;
+    bool known() const { return !id.empty() && offset >= 0; }  // else it belongs to no history
   };
   Place Now() const;
   // That of the thread that holds the gate closed: this one.
@@ -71,8 +82,12 @@ class Follower final : public Following, public snapshot::RdbAux {
   Master& master_;
   Stream& stream_;
   ReplicaLink link_;
-  Place cut_;     // of the snapshot that is being made
-  Place loaded_;  // what the file that was loaded last says
+  void BeginLoaded();
+
+  std::shared_future<Place> cut_;  // of the snapshot that is being made; none: it has no place
+  Place loaded_;                   // what the file that was loaded last says
+  bool started_ = false;           // what is loaded from here on is not the start's
+  bool begun_ = false;             // the stream goes on with what the start has loaded
 };
 
 // REPLICAOF, SLAVEOF.

@@ -25,9 +25,10 @@ class Following {
   virtual void WriteRole(protocol::Reply& reply) const = 0;
 
   // FAILOVER: this master, which has paused its writes, becomes a replica of that server, and asks
-  // for it with `PSYNC id offset FAILOVER`. `done` is told whether the other took over; if not,
-  // this server is a master again. On any thread, outside the gate.
-  virtual void HandOver(const std::string& host, int port,
+  // for it with `PSYNC id offset FAILOVER`, unless `wanted` says, with the gate closed, that it is
+  // given up. `done` is told whether the other took over; if not, this server is a master again. On
+  // any thread, outside the gate.
+  virtual void HandOver(const std::string& host, int port, std::function<bool()> wanted,
                         std::function<void(bool taken)> done) = 0;
   // The same from the other side: the server becomes a master because its own master asks for it.
   // REQUIRES: the gate is closed.
@@ -41,7 +42,10 @@ class FollowsNobody : public Following {
   bool link_is_up() const override { return false; }
   void WriteInfo(engine::InfoWriter&) const override {}
   void WriteRole(protocol::Reply&) const override {}
-  void HandOver(const std::string&, int, std::function<void(bool)> done) override { done(false); }
+  void HandOver(const std::string&, int, std::function<bool()>,
+                std::function<void(bool)> done) override {
+    done(false);
+  }
   void TakeOver() override {}
 };
 

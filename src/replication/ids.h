@@ -14,6 +14,8 @@
 namespace sava::replication {
 
 inline constexpr size_t kIdDigits = 40;
+// Whoever tells a greater offset has not counted.
+inline constexpr int64_t kMostOffset = INT64_MAX / 2;
 
 inline std::string NewId() {
   static constexpr char kDigits[] = "0123456789abcdef";

@@ -56,6 +56,11 @@ void Master::BecomeMaster() {
   unused_since_ms_.store(engine_.clock().WallMillis());
 }
 
+void Master::GoOn() {
+  Attach();
+  unused_since_ms_.store(engine_.clock().WallMillis());
+}
+
 void Master::BecomeReplica() {
   StopStream();
   stream_.Demote();
@@ -72,16 +77,17 @@ void Master::SettingsChanged(const config::Settings& settings) {
 
 // ---- replicas come and go ----
 
-bool Master::SendsNative(const engine::Announcement& announced) const {
+commands::Reader Master::ReaderOf(const engine::Announcement& announced) const {
+  using commands::Reader;
   switch (engine_.settings().repl_native_types) {
     case config::NativeTypes::kSend:
-      return true;
+      return announced.sava ? Reader::kSava : Reader::kStockWithModule;
     case config::NativeTypes::kOmit:
-      return false;
+      return Reader::kStock;
     case config::NativeTypes::kAuto:
       break;
   }
-  return announced.sava;
+  return announced.sava ? Reader::kSava : Reader::kStock;
 }
 
 std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
@@ -94,7 +100,7 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
                                                                 : replica->identity.announced.ip;
   replica->identity.port = replica->identity.announced.port;
   replica->identity.psync = psync;
-  replica->identity.native = SendsNative(replica->identity.announced);
+  replica->identity.reader = ReaderOf(replica->identity.announced);
   replica->since_ms = engine_.clock().WallMillis();
   replica->acks.at_ms.store(replica->since_ms);
   replica->wake = [this, lane = client.lane, id = client.id] {
@@ -114,8 +120,16 @@ std::shared_ptr<Replica> Master::Enlist(Client& client, bool psync) {
 bool Master::Resume(Client& client, std::string_view id, int64_t from) {
   auto mark = stream_.Resume(id, from);
   if (!mark) {
+    if (id == "?") return false;
+    const History history = stream_.history();
+    const ChangeStream::Figures kept = stream_.figures();
+    spdlog::info(
+        "Partial resynchronization not accepted: {} asks for {}:{}, and this server has {}:{} to "
+        "{}, and {} up to {}",
+        client.peer.addr, id.substr(0, kIdDigits), from + 1, history.id, kept.first + 1,
+        history.offset + 1, history.second_id, history.second_offset);
     const std::lock_guard lock(mutex_);
-    if (id != "?") ++figures_.partial_refused;
+    ++figures_.partial_refused;
     return false;
   }
   auto replica = Enlist(client, true);
@@ -272,8 +286,7 @@ void Master::Await(const Client& client, const Wanted& wanted,
   RequestAcks();
 }
 
-// Answers the clients that have enough replicas. The others stay; one that has given up is
-// forgotten when it would be answered.
+// Answers the clients that have enough replicas. The others stay, unless they have given up.
 void Master::AnswerWaiting() {
   if (lost_.load()) return;  // what replicas have acknowledged is not all
   const std::lock_guard lock(mutex_);
@@ -282,6 +295,8 @@ void Master::AnswerWaiting() {
   const storage::AofLog* const log = persistence_.active_log();
   const uint64_t durable = log == nullptr ? 0 : log->durable();
   std::erase_if(waiting_, [&](Waiting& one) {
+    // Its client holds the other one as long as it waits.
+    if (one.target.use_count() == 1) return true;
     int64_t target = one.target->load();
     if (target < 0 && merged >= one.wanted.ticket) one.target->store(target = offset);
     if (target < 0 && one.wanted.replicas > 0) return false;
@@ -403,9 +418,11 @@ void Master::Tick() {
   // A slow replica that was dropped may have kept much.
   for (int i = 0; i < 10; ++i) stream_.Trim();
   const config::Settings& settings = engine_.settings();
-  if (stream_.running() && !stream_.raw() && now_ms >= next_ping_ms_) {
-    const bool due = next_ping_ms_ != 0 && !engine_.admission().Paused(true, now_ms);
-    next_ping_ms_ = now_ms + settings.repl_ping_replica_period * 1000;
+  // The period may become shorter meanwhile.
+  if (stream_.running() && !stream_.raw() &&
+      now_ms - last_ping_ms_ >= settings.repl_ping_replica_period * 1000) {
+    const bool due = last_ping_ms_ != 0 && !engine_.admission().Paused(true, now_ms);
+    last_ping_ms_ = now_ms;
     if (due && !replicas().empty()) {
       stream_.WantPing();
       engine_.journal().Nudge();
@@ -456,6 +473,12 @@ uint64_t Master::UncountedBytes() const {
   const int64_t counted = std::min(stream.memory, engine_.settings().repl_backlog_size);
   const std::lock_guard lock(mutex_);
   return static_cast<uint64_t>(stream.memory - counted) + TransferMemory();
+}
+
+void Master::ResetFigures() {
+  const std::lock_guard lock(mutex_);
+  figures_.full_syncs = figures_.partial_syncs = figures_.partial_refused = figures_.sent = 0;
+  for (const auto& replica : replicas_) replica->sent.store(0, std::memory_order_relaxed);
 }
 
 Master::Figures Master::figures() const {

@@ -84,6 +84,8 @@ class Master {
   // stream as it was then. REQUIRES: the gate is closed.
   void BecomeMaster();
   void BecomeReplica();
+  // The stream goes on where the data set that was loaded stands. REQUIRES: the gate is closed.
+  void GoOn();
   // The journal's records do not go to the stream any more. REQUIRES: the gate is closed, or the
   // loops have ended.
   void StopStream();
@@ -119,6 +121,7 @@ class Master {
     uint64_t sent = 0;  // bytes, to replicas that have gone
   };
   Figures figures() const;
+  void ResetFigures();  // CONFIG RESETSTAT
   engine::ReplicationFigures SharedFigures() const;
   // What is kept for slow replicas, which maxmemory does not count: to evict keys would only make
   // it more.
@@ -136,7 +139,7 @@ class Master {
   };
 
   std::shared_ptr<Replica> Enlist(engine::Client& client, bool psync);
-  bool SendsNative(const engine::Announcement& announced) const;
+  commands::Reader ReaderOf(const engine::Announcement& announced) const;
   void StartSyncs(int64_t now_ms);
   void StartSync(std::vector<std::shared_ptr<Replica>> group);
   void CutMade(Sync& sync);
@@ -175,7 +178,7 @@ class Master {
   std::atomic<int64_t> most_waiting_{INT64_MAX};  // for one replica
   std::atomic<bool> told_left_out_{false};
   std::atomic<bool> lost_{false};
-  int64_t next_ping_ms_ = 0;    // of Tick
+  int64_t last_ping_ms_ = 0;    // of Tick
   int64_t next_second_ms_ = 0;  // of Tick
 };
 

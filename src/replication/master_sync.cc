@@ -38,7 +38,7 @@ class StreamFields final : public snapshot::RdbAux {
 bool SameNeeds(const Replica& a, const Replica& b) {
   const engine::Announcement& x = a.identity.announced;
   const engine::Announcement& y = b.identity.announced;
-  return a.identity.native == b.identity.native && x.eof == y.eof && x.filtered == y.filtered &&
+  return a.identity.reader == b.identity.reader && x.eof == y.eof && x.filtered == y.filtered &&
          x.keys == y.keys && x.functions == y.functions;
 }
 
@@ -51,7 +51,6 @@ struct Master::Sync {
   std::shared_ptr<persistence::Persistence::Copy> copy;
   std::promise<ChangeStream::Mark> mark;
   StreamFields fields;
-  bool stock = false;
   bool cut_made = false;  // guarded by the master's mutex_: the snapshot under way is its own
 };
 
@@ -92,12 +91,11 @@ void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
   for (const auto& replica : group) {
     sync->readers.push_back(sync->transfer->AddReader(replica->wake));
   }
-  sync->stock = !first.identity.native;
   sync->copy = std::make_shared<persistence::Persistence::Copy>();
   persistence::Persistence::Copy& copy = *sync->copy;
   copy.keys = first.identity.announced.keys;
   copy.functions = first.identity.announced.functions;
-  copy.stock = sync->stock;
+  copy.reader = first.identity.reader;
   copy.aux = {&sync->fields};
   // The copy holds itself up to `done`.
   copy.sink = [transfer = sync->transfer](std::string_view bytes) {
@@ -128,7 +126,7 @@ void Master::Attach() {
 void Master::CutMade(Sync& sync) {
   stream_.Begin(engine_.settings().repl_backlog_size);
   Attach();
-  stream_.MarkAt(engine_.journal().Cut(),
+  stream_.MarkAt(engine_.journal().Cut(), true,
                  [&sync](const ChangeStream::Mark& mark) { sync.mark.set_value(mark); });
 }
 

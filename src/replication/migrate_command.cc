@@ -111,44 +111,8 @@ void Leave(Context& ctx, const Words& words, const std::shared_ptr<Migration>& m
   migration->Start();
 }
 
-void Begin(Context& ctx) {
-  Words words;
-  if (!Parse(ctx, &words)) return;
-  size_t first = 0;
-  size_t count = 0;
-  KeyRange(ctx.args(), &first, &count);
-  auto migration = std::make_shared<Migration>(&EngineContext::Of(ctx).engine(), ctx.db(),
-                                               words.target, words.copy);
-  const bool may_wait = ctx.can_block();
-  const bool full = ctx.part<Migrations>().full();
-  for (size_t i = first; i < first + count; ++i) {
-    const commands::Value value = ctx.Find(ctx.arg(i), commands::Access::kRead);
-    if (!value) continue;
-    // A command that holds locks, in a transaction or a script, does not wait for another server.
-    if (!may_wait) {
-      return ctx.Error("ERR MIGRATE is not possible inside a transaction, a script, or over HTTP");
-    }
-    if (full) return ctx.Error("ERR too many MIGRATE commands are under way");
-    migration->keys.push_back({std::string(ctx.arg(i)), commands::DumpOf(value), value.expire_at});
-  }
-  if (migration->keys.empty()) return ctx.reply().Simple("NOKEY");
-  try {
-    for (const Migration::Key& key : migration->keys) migration->watched.Add(key.name);
-    Leave(ctx, words, migration);
-  } catch (const std::bad_alloc&) {  // it never began
-    migration->watched.End();
-    throw;
-  }
-}
-
-// ---- the second run: the target has answered ----
-
 // Deletes what has been taken and is as it was. Returns how many keys have changed meanwhile.
 size_t DeleteTaken(Context& ctx, Migration& migration) {
-  for (size_t i = 0; i < migration.keys.size(); ++i) {
-    migration.keys[i].changed = migration.watched.Changed(i);
-  }
-  migration.watched.End();  // before anything that takes memory
   size_t stay = 0;
   std::vector<std::string_view> gone = {"DEL"};
   gone.reserve(migration.keys.size() + 1);
@@ -171,9 +135,51 @@ size_t DeleteTaken(Context& ctx, Migration& migration) {
   return stay;
 }
 
+// Whoever holds locks, as a transaction or a script does, keeps them, and its thread, until the
+// target has answered.
+void AllAtOnce(Context& ctx, Migration& migration) {
+  migration.TravelHere();
+  DeleteTaken(ctx, migration);
+  if (!migration.error.empty()) return ctx.Error(migration.error);
+  ctx.reply().Ok();
+}
+
+void Begin(Context& ctx) {
+  Words words;
+  if (!Parse(ctx, &words)) return;
+  size_t first = 0;
+  size_t count = 0;
+  KeyRange(ctx.args(), &first, &count);
+  auto migration =
+      std::make_shared<Migration>(&EngineContext::Of(ctx).engine(), ctx.db(), words.target,
+                                  words.copy, ctx.part<Migrations>().tls());
+  const bool full = ctx.part<Migrations>().full();
+  for (size_t i = first; i < first + count; ++i) {
+    const commands::Value value = ctx.Find(ctx.arg(i), commands::Access::kRead);
+    if (!value) continue;
+    if (full) return ctx.Error("ERR too many MIGRATE commands are under way");
+    migration->keys.push_back({std::string(ctx.arg(i)), commands::DumpOf(value), value.expire_at});
+  }
+  if (migration->keys.empty()) return ctx.reply().Simple("NOKEY");
+  if (!ctx.can_block()) return AllAtOnce(ctx, *migration);
+  try {
+    for (const Migration::Key& key : migration->keys) migration->watched.Add(key.name);
+    Leave(ctx, words, migration);
+  } catch (const std::bad_alloc&) {  // it never began
+    migration->watched.End();
+    throw;
+  }
+}
+
+// ---- the second run: the target has answered ----
+
 void Finish(Context& ctx) {
   const auto migration = ctx.part<Migrations>().Take(ctx.session().id);
   if (migration == nullptr) return ctx.Error("ERR the migration has been given up");
+  for (size_t i = 0; i < migration->keys.size(); ++i) {
+    migration->keys[i].changed = migration->watched.Changed(i);
+  }
+  migration->watched.End();  // before anything that takes memory
   const size_t stay = DeleteTaken(ctx, *migration);
   if (stay > 0) {
     ctx.Warn(

@@ -40,13 +40,17 @@ void Migration::Start() {
   try {
     thread_ = std::thread([this] {
       pthread_setname_np(pthread_self(), "sava-migrate");
-      if (!base::IfMemory([this] { Travel(); })) error = commands::errors::kNoMemory;
+      TravelHere();
       End();
     });
   } catch (const std::system_error&) {
     error = "ERR MIGRATE cannot start a thread";
     End();
   }
+}
+
+void Migration::TravelHere() {
+  if (!base::IfMemory([this] { Travel(); })) error = commands::errors::kNoMemory;
 }
 
 void Migration::Stop() {
@@ -84,7 +88,7 @@ bool Migration::Connect() {
   if (target_.port < 0 || target_.port > 65535) return unreachable();
   auto addresses = net::Resolve(target_.host, static_cast<int>(target_.port));
   if (!addresses || stop_.load()) return unreachable();
-  switch (wire_.Connect(*addresses, target_.host, nullptr, target_.timeout_ms)) {
+  switch (wire_.Connect(*addresses, target_.host, tls_, target_.timeout_ms)) {
     case ReplicaWire::Outcome::kDone:
       return true;
     case ReplicaWire::Outcome::kClosed:  // refused: Redis finds out when it writes
@@ -178,6 +182,16 @@ void Migration::Travel() {
 Migrations::~Migrations() {
   for (const auto& one : under_way_) one->Stop();
   under_way_.clear();
+}
+
+void Migrations::UseTls(std::shared_ptr<const net::TlsContext> tls) {
+  const std::lock_guard lock(mutex_);
+  tls_ = std::move(tls);
+}
+
+std::shared_ptr<const net::TlsContext> Migrations::tls() const {
+  const std::lock_guard lock(mutex_);
+  return tls_;
 }
 
 bool Migrations::full() const {

@@ -6,6 +6,9 @@
 // client's loop, and the command runs again with all its keys locked: the keys that the target has
 // taken are deleted, unless they were changed meanwhile.
 //
+// Where nobody may wait, as in a transaction or a script, the command does all of it at once, on
+// its own thread and under its locks.
+//
 // A migration whose client does not wait any more (it hung up, was unblocked, the server became a
 // replica) deletes nothing.
 #pragma once
@@ -25,6 +28,7 @@
 #include "engine/engine.h"
 #include "engine/waiter.h"
 #include "engine/watched_keys.h"
+#include "net/tls_context.h"
 #include "replication/replica_wire.h"
 
 namespace sava::replication {
@@ -49,14 +53,22 @@ class Migration {
     bool changed = false;  // while it travelled
   };
 
-  Migration(engine::Engine* engine, int db, Target target, bool copies)
-      : watched(engine, db), copy(copies), target_(std::move(target)), engine_(*engine) {}
+  // tls: how to encrypt; none: the connection is plain.
+  Migration(engine::Engine* engine, int db, Target target, bool copies,
+            std::shared_ptr<const net::TlsContext> tls)
+      : watched(engine, db),
+        copy(copies),
+        target_(std::move(target)),
+        tls_(std::move(tls)),
+        engine_(*engine) {}
   ~Migration();
   Migration(const Migration&) = delete;
   Migration& operator=(const Migration&) = delete;
 
   // `keys`, `watched` and `waiter` are set. When it has ended the waiter's command is run again.
   void Start();
+  // All of it on this thread, instead. Only `keys` stand.
+  void TravelHere();
   // It ends as soon as it can. From any thread.
   void Stop();
   bool done() const { return done_.load(std::memory_order_acquire); }
@@ -80,6 +92,7 @@ class Migration {
   void End() noexcept;
 
   const Target target_;
+  const std::shared_ptr<const net::TlsContext> tls_;
   engine::Engine& engine_;
   Waker waker_;
   ReplicaWire wire_{&waker_};
@@ -95,6 +108,10 @@ class Migrations {
   ~Migrations();
   Migrations(const Migrations&) = delete;
   Migrations& operator=(const Migrations&) = delete;
+
+  // How new ones are encrypted; none: not at all. From any thread.
+  void UseTls(std::shared_ptr<const net::TlsContext> tls);
+  std::shared_ptr<const net::TlsContext> tls() const;
 
   // As many at a time as one server may have.
   static constexpr size_t kMost = 64;
@@ -113,8 +130,9 @@ class Migrations {
  private:
   engine::Engine& engine_;
   mutable std::mutex mutex_;
-  Place under_way_;  // guarded by mutex_
-  Place taken_;      // guarded by mutex_; their threads have nothing to do any more
+  std::shared_ptr<const net::TlsContext> tls_;  // guarded by mutex_
+  Place under_way_;                             // guarded by mutex_
+  Place taken_;  // guarded by mutex_; their threads have nothing to do any more
 };
 
 }  // namespace sava::replication

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "commands/stock.h"
 #include "engine/output_feed.h"
 #include "replication/change_stream.h"
 #include "replication/transfer.h"
@@ -26,8 +27,8 @@ struct Replica {
     std::string ip;       // as others reach it
     int64_t port = 0;
     engine::Announcement announced;
-    bool psync = false;   // else SYNC: it sends no acknowledgements
-    bool native = false;  // gets native types and commands
+    bool psync = false;                                  // else SYNC: it sends no acknowledgements
+    commands::Reader reader = commands::Reader::kStock;  // it gets what that one knows
   };
   // What its feed and other threads tell each other.
   struct Signals {

@@ -196,6 +196,9 @@ bool ReplicaApply::RunInEngine(Request& request) {
   while (true) {
     engine_.RunBatch(lane_, {&request, 1});
     if (request.outcome == Request::Outcome::kDone) return true;
+    // Whoever closes the gate meanwhile, for a copy or to change the role, finds an offset that
+    // says what was applied.
+    Settle();
     engine_.EndBatch(lane_);
     engine_.BeginBatch(lane_);
     if (over()) return false;
@@ -224,7 +227,10 @@ void ReplicaApply::Judge(const Request& request) {
       "== CRITICAL == This replica is sending an error to its master: '{}' after processing the "
       "command '{}'",
       text, name);
-  if (engine_.settings().propagation_error_behavior != config::PropagationError::kIgnore) {
+  const config::Settings& settings = engine_.settings();
+  // Where clients write, too, the two differ anyway.
+  if (settings.replica_read_only &&
+      settings.propagation_error_behavior != config::PropagationError::kIgnore) {
     spdlog::critical("propagation-error-behavior says that this ends the server");
     spdlog::shutdown();
     std::abort();

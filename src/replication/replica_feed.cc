@@ -184,9 +184,10 @@ size_t ReplicaFeed::GatherStream(iovec* vectors, size_t most) {
     if (backlog_->Read(&place_, backlog_->end()).empty()) return 0;
   }
   int64_t limit = backlog_->end();
-  if (!replica_->identity.native) {
+  if (replica_->identity.reader != commands::Reader::kSava) {
     if (place_.at >= foreign_.end) {
-      foreign_ = backlog_->ForeignFrom(place_.at).value_or(Backlog::Span{limit, limit});
+      foreign_ = backlog_->ForeignFrom(place_.at, replica_->identity.reader)
+                     .value_or(Backlog::Span{limit, limit});
       // A part that comes later is looked for later.
       padding_ = foreign_.begin == foreign_.end
                      ? Padding{}

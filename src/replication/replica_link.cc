@@ -111,6 +111,11 @@ void ReplicaLink::UseTls(std::shared_ptr<const net::TlsContext> tls) {
   tls_ = std::move(tls);
 }
 
+void ReplicaLink::ComeFrom(std::string address) {
+  const std::lock_guard lock(mutex_);
+  source_ = std::move(address);
+}
+
 ReplicaLink::Figures ReplicaLink::figures() const {
   const std::lock_guard lock(mutex_);
   return figures_;
@@ -209,7 +214,7 @@ ReplicaLink::End ReplicaLink::Attempt(const Target& target) {
   attempt_ms_ = NowMs();
   ReadWishes();
   SetState(State::kConnecting);
-  ReplicaWire wire(&waker_);
+  ReplicaWire wire(&waker_, &received_);
   if (!Connect(target, wire)) return End::kFailed;
   SetState(State::kHandshake);
   Answer answer;
@@ -235,12 +240,18 @@ bool ReplicaLink::Connect(const Target& target, ReplicaWire& wire) {
     return false;
   }
   std::shared_ptr<const net::TlsContext> tls;
-  if (wishes_.tls) {
+  std::string source;
+  {
     const std::lock_guard lock(mutex_);
-    tls = tls_;
+    source = source_;
+    if (wishes_.tls) tls = tls_;
   }
   if (wishes_.tls && tls == nullptr) {
     Fail("Unable to connect to MASTER: tls-replication has no certificates");
+    return false;
+  }
+  if (const base::Status status = wire.ComeFrom(source); !status) {
+    Fail("Unable to connect to MASTER: bind-source-addr: " + status.error());
     return false;
   }
   const std::vector<net::Address>& found = addresses.value();
@@ -261,14 +272,20 @@ bool ReplicaLink::Connect(const Target& target, ReplicaWire& wire) {
 }
 
 // The next line the master says; woken meanwhile, the thread waits on as long as the link is
-// wanted.
+// wanted. A master that has to wait itself sends empty lines: they count as a sign of life.
 bool ReplicaLink::AwaitLine(ReplicaWire& wire, std::string* reply) {
   const uint64_t number = number_.load();
-  const int64_t until = NowMs() + wishes_.timeout_ms;
+  uint64_t heard = received_.load();
+  int64_t until = NowMs() + wishes_.timeout_ms;
   while (Current(number)) {
     const ReplicaWire::Outcome outcome = wire.ReadLine(reply, until - NowMs());
     if (outcome == ReplicaWire::Outcome::kDone) return true;
     if (outcome == ReplicaWire::Outcome::kWoken) continue;
+    if (outcome == ReplicaWire::Outcome::kTimeout && received_.load() != heard) {
+      heard = received_.load();
+      until = NowMs() + wishes_.timeout_ms;
+      continue;
+    }
     Fail(outcome == ReplicaWire::Outcome::kTimeout
              ? "Timeout connecting to the MASTER..."
              : "I/O error reading from the MASTER: " + wire.error());
@@ -279,11 +296,13 @@ bool ReplicaLink::AwaitLine(ReplicaWire& wire, std::string* reply) {
 
 bool ReplicaLink::Exchange(ReplicaWire& wire, std::span<const std::string_view> words,
                            std::string* reply) {
-  if (wire.Write(CommandOf(words), wishes_.timeout_ms) != ReplicaWire::Outcome::kDone) {
-    Fail("Sending command to master in replication handshake: " + wire.error());
-    return false;
-  }
-  return AwaitLine(wire, reply);
+  return Send(wire, CommandOf(words)) && AwaitLine(wire, reply);
+}
+
+bool ReplicaLink::Send(ReplicaWire& wire, std::string_view text) {
+  if (wire.Write(text, wishes_.timeout_ms) == ReplicaWire::Outcome::kDone) return true;
+  Fail("Sending command to master in replication handshake: " + wire.error());
+  return false;
 }
 
 bool ReplicaLink::Greet(ReplicaWire& wire) {
@@ -296,16 +315,13 @@ bool ReplicaLink::Greet(ReplicaWire& wire) {
     return false;
   }
   spdlog::info("Master replied to PING, replication can continue...");
-  if (!wishes_.masterauth.empty()) {
-    const std::string_view with_user[] = {"AUTH", wishes_.masteruser, wishes_.masterauth};
-    const std::string_view plain[] = {"AUTH", wishes_.masterauth};
-    const bool done = wishes_.masteruser.empty() ? Exchange(wire, plain, &reply)
-                                                 : Exchange(wire, with_user, &reply);
-    if (!done) return false;
-    if (reply.starts_with('-')) {
-      Fail(fmt::format("Unable to AUTH to MASTER: {}", reply));
-      return false;
-    }
+  // The rest at once: each answer takes as long as the way there and back.
+  std::string text;
+  const std::string_view with_user[] = {"AUTH", wishes_.masteruser, wishes_.masterauth};
+  const std::string_view plain[] = {"AUTH", wishes_.masterauth};
+  const bool authenticates = !wishes_.masterauth.empty();
+  if (authenticates) {
+    text = wishes_.masteruser.empty() ? CommandOf(plain) : CommandOf(with_user);
   }
   const std::string port = base::IntText(wishes_.own_port);
   const std::string_view listening[] = {"REPLCONF", "listening-port", port};
@@ -317,8 +333,17 @@ bool ReplicaLink::Greet(ReplicaWire& wire) {
   if (!wishes_.announce_ip.empty()) lines.emplace_back(address);
   lines.emplace_back(abilities);
   lines.emplace_back(version);
+  for (const auto& line : lines) text += CommandOf(line);
+  if (!Send(wire, text)) return false;
+  if (authenticates) {
+    if (!AwaitLine(wire, &reply)) return false;
+    if (reply.starts_with('-')) {
+      Fail(fmt::format("Unable to AUTH to MASTER: {}", reply));
+      return false;
+    }
+  }
   for (const auto& line : lines) {
-    if (!Exchange(wire, line, &reply)) return false;
+    if (!AwaitLine(wire, &reply)) return false;
     if (reply.starts_with('-')) {
       spdlog::info("(Non critical) Master does not understand REPLCONF {}: {}", line[1], reply);
     }
@@ -346,7 +371,7 @@ bool ReplicaLink::Ask(const Target& target, ReplicaWire& wire, Answer* answer) {
   if (first == "+FULLRESYNC") {
     answer->kind = Answer::Kind::kFull;
     if (parts.size() < 3 || !IsId(parts[1]) || !base::ParseInt(parts[2], &answer->offset) ||
-        answer->offset < 0) {
+        answer->offset < 0 || answer->offset > kMostOffset) {
       Fail("Master replied with wrong +FULLRESYNC syntax.");
       return false;
     }
@@ -369,7 +394,7 @@ bool ReplicaLink::Ask(const Target& target, ReplicaWire& wire, Answer* answer) {
     return false;
   }
   if (target.taken) {
-    Fail("Failover target rejected psync request");
+    Fail(fmt::format("The target of the failover answers PSYNC with: {}", reply));
     return false;
   }
   if (!reply.starts_with("-ERR")) {

@@ -69,7 +69,11 @@ class ReplicaLink {
 
   // From any thread.
   void UseTls(std::shared_ptr<const net::TlsContext> tls);
+  void ComeFrom(std::string address);
   Figures figures() const;
+  // Bytes from masters, of all kinds.
+  uint64_t received() const { return received_.load(std::memory_order_relaxed); }
+  void ResetReceived() { received_.store(0, std::memory_order_relaxed); }
   static std::string_view Name(State state);
 
  private:
@@ -105,6 +109,7 @@ class ReplicaLink {
   bool Greet(ReplicaWire& wire);
   bool Ask(const Target& target, ReplicaWire& wire, Answer* answer);
   bool Exchange(ReplicaWire& wire, std::span<const std::string_view> words, std::string* reply);
+  bool Send(ReplicaWire& wire, std::string_view text);
   bool AwaitLine(ReplicaWire& wire, std::string* reply);
   End Resume(const Target& target, ReplicaWire& wire, const Answer& answer);
   End Sync(const Target& target, ReplicaWire& wire, const Answer& answer);
@@ -113,7 +118,7 @@ class ReplicaLink {
   bool Load(const Target& target, ReplicaWire& wire, const std::string& path, const Answer& answer);
   End Steady(const Target& target, ReplicaWire& wire, bool acks);
   bool SendAck(ReplicaWire& wire);
-  void NoteKept();
+  void NoteKept(bool always);
   int64_t KeptOffset();
   static std::string CommandOf(std::span<const std::string_view> words);
   void NoteApply(const ReplicaApply& apply);
@@ -133,11 +138,13 @@ class ReplicaLink {
   std::atomic<uint64_t> number_{0};
   std::atomic<bool> resumable_{false};
   std::atomic<int> db_{0};
+  std::atomic<uint64_t> received_{0};
   int loaded_db_ = 0;  // the keeper's
 
   mutable std::mutex mutex_;                    // a leaf lock
   Target target_;                               // guarded by mutex_
   std::shared_ptr<const net::TlsContext> tls_;  // guarded by mutex_
+  std::string source_;                          // guarded by mutex_
   Figures figures_;                             // guarded by mutex_
   std::vector<std::function<void()>> posted_;   // guarded by mutex_
 

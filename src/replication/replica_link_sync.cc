@@ -16,6 +16,7 @@ namespace sava::replication {
 namespace {
 
 constexpr int64_t kAckMs = 1000;
+constexpr int64_t kDiskAckMs = 50;
 constexpr int64_t kHeldMs = 2;
 constexpr size_t kReceiveRoom = 256 << 10;
 constexpr uint64_t kWriteBehind = 8 << 20;
@@ -206,6 +207,7 @@ ReplicaLink::End ReplicaLink::Steady(const Target& target, ReplicaWire& wire, bo
   };
   ReplicaApply apply(std::move(options));
   kept_.clear();
+  kept_offset_ = 0;
   if (!Current(target.number)) return End::kFailed;
   SetState(State::kConnected);
   engine_.role().set_linked(true);
@@ -216,13 +218,18 @@ ReplicaLink::End ReplicaLink::Steady(const Target& target, ReplicaWire& wire, bo
   int64_t last_ms = NowMs();
   int64_t next_ack_ms = 0;
   bool idle = true;
+  bool waited_for = false;
   while (true) {
     const int64_t now = NowMs();
-    if (apply.TakeAsked()) next_ack_ms = 0;
-    if (now >= next_ack_ms) {
-      next_ack_ms = now + kAckMs;
+    const bool asked = apply.TakeAsked();
+    if (asked || now >= next_ack_ms) {
       NoteApply(apply);
+      NoteKept(true);
       if (acks && !SendAck(wire)) return end(End::kBroke);
+      // Somebody may wait for the disk.
+      waited_for = asked || waited_for;
+      waited_for = waited_for && kept_offset_ < stream_.history().offset;
+      next_ack_ms = now + (waited_for && has_log_ ? kDiskAckMs : kAckMs);
     }
     if (now - last_ms > wishes_.timeout_ms) {
       Fail("MASTER timeout: no data nor PING received...");
@@ -254,7 +261,7 @@ ReplicaLink::End ReplicaLink::Steady(const Target& target, ReplicaWire& wire, bo
         break;
       case ReplicaApply::Outcome::kMore:
         idle = false;
-        if (acks) NoteKept();
+        if (acks) NoteKept(false);
         break;
       case ReplicaApply::Outcome::kHeld:
         idle = false;
@@ -275,8 +282,9 @@ ReplicaLink::End ReplicaLink::Steady(const Target& target, ReplicaWire& wire, bo
 }
 
 // What is applied now is in the log below a ticket.
-void ReplicaLink::NoteKept() {
-  if (!has_log_ || NowMs() < next_kept_ms_ || kept_.size() >= kMostKept) return;
+void ReplicaLink::NoteKept(bool always) {
+  if (!has_log_ || (!always && NowMs() < next_kept_ms_) || kept_.size() >= kMostKept) return;
+  if (!kept_.empty() && kept_.back().offset == stream_.history().offset) return;
   next_kept_ms_ = NowMs() + kAckMs / 10;
   engine::Lane& lane = engine_.apply_lane();
   engine_.BeginBatch(lane);

@@ -88,10 +88,25 @@ ReplicaWire::Outcome ReplicaWire::AwaitEvents(uint32_t wanted, int64_t deadline_
   }
 }
 
+base::Status ReplicaWire::ComeFrom(const std::string& address) {
+  sources_.clear();
+  if (address.empty()) return {};
+  auto found = net::Resolve(address, 0);
+  if (!found) return base::Error{found.error()};
+  sources_ = std::move(found.value());
+  return {};
+}
+
 ReplicaWire::Outcome ReplicaWire::ConnectTo(const net::Address& address, int64_t timeout_ms) {
   const int fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return Fail(strerror(errno));
   transport_ = std::make_unique<net::SocketTransport>(fd);
+  if (!sources_.empty()) {
+    const bool bound = std::ranges::any_of(sources_, [fd](const net::Address& one) {
+      return bind(fd, reinterpret_cast<const sockaddr*>(&one.storage), one.length) == 0;
+    });
+    if (!bound) return Fail(std::string("bind-source-addr: ") + strerror(errno));
+  }
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
     if (errno != EINPROGRESS) return Fail(strerror(errno));
     uint32_t ready = 0;
@@ -153,7 +168,7 @@ ReplicaWire::Outcome ReplicaWire::Read(char* target, size_t room, size_t* got, i
     switch (transfer.outcome) {
       case net::Transfer::Outcome::kDone:
         *got = transfer.bytes;
-        received_ += transfer.bytes;
+        if (total_ != nullptr) total_->fetch_add(transfer.bytes, std::memory_order_relaxed);
         return Outcome::kDone;
       case net::Transfer::Outcome::kEnd:
         return Fail("the master closed the connection");

@@ -4,12 +4,14 @@
 // Not thread-safe, but for Waker.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "net/connect.h"
@@ -37,7 +39,9 @@ class Waker {
 
 class ReplicaWire {
  public:
-  explicit ReplicaWire(const Waker* waker) : waker_(*waker) {}
+  // `total`: where what is received is counted, too.
+  explicit ReplicaWire(const Waker* waker, std::atomic<uint64_t>* total = nullptr)
+      : waker_(*waker), total_(total) {}
 
   enum class Outcome : uint8_t {
     kDone,
@@ -45,6 +49,8 @@ class ReplicaWire {
     kTimeout,  // nothing came, or could be sent, in that time
     kClosed,   // error() says why
   };
+  // The address of this machine that the connection comes from; empty: the system chooses.
+  base::Status ComeFrom(const std::string& address);
   // One address after another. `tls`: none, or how to encrypt.
   Outcome Connect(std::span<const net::Address> addresses, const std::string& host,
                   const std::shared_ptr<const net::TlsContext>& tls, int64_t timeout_ms);
@@ -63,7 +69,6 @@ class ReplicaWire {
   const std::string& peer() const { return peer_; }
   const std::string& self() const { return self_; }
   int fd() const { return transport_ == nullptr ? -1 : transport_->fd(); }
-  uint64_t received() const { return received_; }
   uint64_t sent() const { return sent_; }
 
  private:
@@ -72,12 +77,13 @@ class ReplicaWire {
   Outcome AwaitEvents(uint32_t wanted, int64_t deadline_ms, bool may_wake, uint32_t* ready);
 
   const Waker& waker_;
+  std::vector<net::Address> sources_;
+  std::atomic<uint64_t>* const total_;
   std::unique_ptr<net::Transport> transport_;
   std::string rest_;
   std::string peer_;
   std::string self_;
   std::string error_;
-  uint64_t received_ = 0;
   uint64_t sent_ = 0;
 };
 

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "commands/stock.h"
 
 namespace sava::replication {
+
+using commands::Reader;
 
 namespace {
 
@@ -54,23 +55,24 @@ std::optional<size_t> SplitCommand(std::string_view bytes, size_t most,
   return at;
 }
 
-bool IsForeign(std::string_view command) {
+Reader ReaderOf(std::string_view command) {
   // The names of most commands follow one another.
   thread_local std::string last;
-  thread_local bool last_foreign = false;
+  thread_local Reader last_reader = Reader::kStock;
   size_t at = 0;
-  if (TakeNumber(command, &at, '*') <= 0) return false;
+  if (TakeNumber(command, &at, '*') <= 0) return Reader::kStock;
   const int64_t size = TakeNumber(command, &at, '$');
-  if (size < 0 || static_cast<uint64_t>(size) > command.size() - at) return false;
+  if (size < 0 || static_cast<uint64_t>(size) > command.size() - at) return Reader::kStock;
   const std::string_view name = command.substr(at, static_cast<size_t>(size));
-  if (name == last) return last_foreign;
+  if (name == last) return last_reader;
   if (base::EqualsNoCase(name, "restore")) {
     std::vector<std::string_view> words;
-    return SplitCommand(command, 4, &words) && !commands::ForeignCommand(words).empty();
+    const bool native = SplitCommand(command, 4, &words) && commands::RestoresNative(words);
+    return native ? Reader::kStockWithModule : Reader::kStock;
   }
   last = name;
-  last_foreign = !commands::StockKnows(name);
-  return last_foreign;
+  last_reader = commands::ReaderOf(name);
+  return last_reader;
 }
 
 // A length that no PING has is that of one behind an empty command.

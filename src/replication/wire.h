@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "commands/stock.h"
+
 namespace sava::replication {
 
 // What a Sava replica announces with REPLCONF capa: it takes native types and commands.
@@ -22,8 +24,8 @@ inline constexpr std::string_view kGetAck = "*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETAC
 std::optional<size_t> SplitCommand(std::string_view bytes, size_t most,
                                    std::vector<std::string_view>* words);
 
-// Whether a stock Redis 7.0 would not know the command, in RESP.
-bool IsForeign(std::string_view command);
+// The least reader that would know the command, in RESP.
+commands::Reader ReaderOf(std::string_view command);
 
 // Replaces a command that the other side does not know: a PING of exactly its length, which
 // is `head`, that many arbitrary bytes, and the end of a line if there are some.

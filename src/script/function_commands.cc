@@ -40,11 +40,13 @@ std::shared_ptr<Catalog> Copy(Scripts& scripts, engine::Lane& lane) {
   return std::make_shared<Catalog>(*scripts.CatalogNow(lane));
 }
 
+std::string AlreadyThere(std::string_view library) {
+  return fmt::format("ERR Library '{}' already exists", library);
+}
+
 base::Status AddLibrary(Catalog& catalog, const LibraryPtr& library, bool replace) {
   if (catalog.libraries.contains(library->name)) {
-    if (!replace) {
-      return base::Error{fmt::format("ERR Library '{}' already exists", library->name)};
-    }
+    if (!replace) return base::Error{AlreadyThere(library->name)};
     catalog.Remove(library->name);
   }
   base::Status status = catalog.Add(library);
@@ -62,7 +64,12 @@ void FunctionLoad(Context& ctx) {
   Scripts& scripts = ctx.part<Scripts>();
   EngineContext& ec = EngineContext::Of(ctx);
   const std::string_view code = ctx.arg(ctx.argc() - 1);
-  scripts.CatalogNow(ec.lane());  // compiled before the gate is closed
+  const CatalogPtr present = scripts.CatalogNow(ec.lane());  // compiled before the gate is closed
+  // What is there is told before what is wrong with the rest of the source.
+  if (const auto head = ReadLibraryHead(code);
+      head && !replace && present->libraries.contains(head.value().name)) {
+    return ctx.Error(AlreadyThere(head.value().name));
+  }
   const auto library = scripts.CompileLibrary(ec.lane(), code, ec.client().origin.admitted);
   if (!library) return ctx.Error("ERR " + library.error());
   Change(ctx, [&]() -> base::Status {
@@ -95,6 +102,7 @@ void FunctionDelete(Context& ctx) {
 }
 
 void FunctionFlush(Context& ctx) {
+  if (ctx.argc() > 3) return commands::WrongSubcommand(ctx);
   const bool good =
       ctx.argc() == 2 || (ctx.argc() == 3 && (ctx.ArgIs(2, "SYNC") || ctx.ArgIs(2, "ASYNC")));
   if (!good) return ctx.Error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option");

@@ -79,6 +79,7 @@ ScriptRun::ScriptRun(Scripts& scripts, engine::EngineContext& context)
       lane_(context.lane()),
       client_(context.client()),
       own_(scripts.of(context.lane())),
+      in_transaction_(!context.invocation().outermost()),
       ready_(std::exchange(own_.ready, Ready())) {
   if (lane_.exclusive() && ready_.conduct().load(std::memory_order_relaxed) == Conduct::kStrays) {
     strayed_ = true;  // there is nothing to learn
@@ -92,6 +93,12 @@ ScriptRun::ScriptRun(Scripts& scripts, engine::EngineContext& context)
 void ScriptRun::Go() {
   const uint64_t began = lane_.locks.timer().last();
   lua::RunResult result = RunOnce();
+  if (stop_ == Stop::kAlone && in_transaction_) {
+    own_.counters.restarted.Add();
+    ready_.conduct().store(Conduct::kStrays, std::memory_order_relaxed);
+    lane_.batch.transaction.again = true;
+    return;
+  }
   if (stop_ == Stop::kAlone) {
     BeginAlone();
     result = RunOnce();
@@ -101,6 +108,7 @@ void ScriptRun::Go() {
   if (stop_ == Stop::kKilled && writes_ && scripts_.running().ending()) {
     context_.invocation().effects().Drop(engine_.journal(), lane_.index);
   }
+  if (left_) lane_.batch.transaction.left = true;
   Count();
   Learn(result);
   Answer(result);
@@ -365,7 +373,7 @@ bool ScriptRun::Stray(const Command& command, std::string_view key, std::string*
   }
   strayed_ = true;
   if (lane_.exclusive()) return true;
-  if (!left_) {
+  if (!left_ && (!in_transaction_ || !lane_.batch.transaction.left)) {
     stop_ = Stop::kAlone;
     return false;
   }
@@ -382,6 +390,10 @@ bool ScriptRun::Stray(const Command& command, std::string_view key, std::string*
 bool ScriptRun::Extend(std::string_view key, uint64_t hash) {
   const size_t stripe = Keyspace::StripeOf(hash);
   engine::LockSet& locked = *lane_.batch.locked;
+  if (locked.has(stripe)) {  // for another command of the transaction
+    declared_.Add(stripe);
+    return true;
+  }
   switch (lane_.locks.Extend(&locked, stripe, [&] { return Interrupted(); })) {
     case engine::Locks::Extended::kYes:
       own_.counters.extended.Add();

@@ -58,6 +58,7 @@ class ScriptRun final : public lua::Host {
   engine::Lane& lane_;
   engine::Client& client_;
   LaneScripts& own_;
+  const bool in_transaction_;
   Ready ready_;
   engine::LockSet declared_;  // the stripes of its keys
   Running::Slot* slot_ = nullptr;

@@ -85,7 +85,13 @@ uint32_t Scripts::FlagsOf(const Command& command, Args args) {
   const uint32_t row = command.spec->flags;
   if (args.size() < 3) return row;
   if (IsFunction(command)) {
-    const CatalogPtr catalog = libraries_.last();
+    CatalogPtr catalog = libraries_.last();
+    if (catalog->generation != engine_.libraries().generation()) {  // a data set was loaded
+      const config::Settings& settings = engine_.settings();
+      lua::Interpreter interpreter({.memory = settings.script_max_memory,
+                                    .deprecated_api = settings.lua_enable_deprecated_api});
+      catalog = libraries_.Now(interpreter);
+    }
     const Function* const function = catalog->Find(args[1]);
     return function == nullptr ? row : WithFlags(row, function->info.flags);
   }
@@ -220,16 +226,20 @@ base::Result<LibraryPtr> Scripts::CompileLibrary(Lane& lane, std::string_view co
 
 // ---- before a run ----
 
-// A transaction cannot begin again, so none of its scripts may have to.
-LockClass Scripts::PrepareQueued(Lane& lane, const Command& command, Args args) {
-  MakeReady(lane, command, args);
-  return LockClass::kAll;
-}
-
 LockClass Scripts::Prepare(Lane& lane, const Command& command, Args args) {
   MakeReady(lane, command, args);
   Ready& ready = of(lane).ready;
-  if (!ready.error.empty()) return LockClass::kNone;
+  return ready.error.empty() ? NeededBy(ready) : LockClass::kNone;
+}
+
+// What is wrong now may be right when its turn comes, by what the transaction does before.
+LockClass Scripts::PrepareQueued(Lane& lane, const Command& command, Args args) {
+  MakeReady(lane, command, args);
+  Ready& ready = of(lane).ready;
+  return ready.error.empty() ? NeededBy(ready) : LockClass::kAll;
+}
+
+LockClass Scripts::NeededBy(Ready& ready) const {
   switch (engine_.settings().script_keys) {
     case config::ScriptKeys::kExclusive:
       return LockClass::kAll;

@@ -113,6 +113,7 @@ class Scripts final : public engine::Scripting {
  private:
   void MakeReady(engine::Lane& lane, const commands::Command& command, commands::Args args,
                  bool in_transaction = false);
+  commands::LockClass NeededBy(Ready& ready) const;
   bool ReadyScript(engine::Lane& lane, const commands::Command& command, commands::Args args);
   bool ReadyFunction(engine::Lane& lane, commands::Args args);
   bool Compiled(engine::Lane& lane, const ScriptPtr& script, std::string* error);

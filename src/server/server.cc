@@ -68,6 +68,8 @@ void InstallSignals() {
   sigaction(SIGXFSZ, &action, nullptr);  // a file that may not grow is an error of its write
 }
 
+constexpr std::string_view kOomScoreRefused = "oom-score-adj: the system refuses the score";
+
 std::string RandomHex(size_t digits) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text(digits, '0');
@@ -108,7 +110,7 @@ Server::Server(std::unique_ptr<config::Config> config)
   migrations_ = std::make_unique<replication::Migrations>(engine_.get());
   facts_.start_unix_ms = base::Clock::System().WallMillis();
   LoadLimits();
-  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), [this] {
+  monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), &facts_, [this] {
     const storage::AofLog* const log = persistence_->log();
     return (log == nullptr ? 0 : log->buffered()) + master_->UncountedBytes();
   });
@@ -118,7 +120,16 @@ Server::Server(std::unique_ptr<config::Config> config)
   facts_.loop_clients = [this] {
     return loops_ == nullptr ? std::string() : loops_->ClientCounts();
   };
-  facts_.replication = [this] { return master_->SharedFigures(); };
+  facts_.replication = [this] {
+    engine::ReplicationFigures figures = master_->SharedFigures();
+    figures.input_bytes = follower_->received();
+    return figures;
+  };
+  facts_.ms_to_end = [this]() -> int64_t {
+    const int64_t end = end_ms_.load();
+    return end == 0 ? -1 : std::max<int64_t>(0, end - engine_->clock().WallMillis());
+  };
+  facts_.change_history = [this] { master_->stream().ChangeId(); };
   LendParts();
 }
 
@@ -142,6 +153,8 @@ void Server::LendParts() {
   config_->OnResetStats([this] {
     engine::ResetStats(*engine_);
     engine_->acl_log().ResetDenied();
+    master_->ResetFigures();
+    follower_->ResetReceived();
   });
 }
 
@@ -166,6 +179,7 @@ Server::~Server() {
 }
 
 void Server::ApplyHooks() {
+  config_->AskWhetherLoading([this] { return engine_->admission().loading(); });
   config_->OnChange(
       {"proto-max-bulk-len", "client-query-buffer-limit", "client-output-buffer-limit", "timeout",
        "tcp-keepalive", "hz", "shutdown-timeout", "shutdown-on-sigint", "shutdown-on-sigterm",
@@ -174,6 +188,11 @@ void Server::ApplyHooks() {
         LoadLimits();
         return base::Status();
       });
+  // What clients take that have been idle since counts, too.
+  config_->OnChange({"maxmemory", "maxmemory-clients"}, [this](const config::Settings&) {
+    if (loops_ != nullptr && limits_.client_memory.load() > 0) engine::ChargeClients(*engine_);
+    return base::Status();
+  });
   config_->OnChange({"requirepass"}, [this](const config::Settings& now) {
     engine_->users().SetDefaultPassword(now.requirepass);
     return base::Status();
@@ -216,6 +235,7 @@ void Server::ApplyHooks() {
                      "tls-ca-cert-dir",
                      "tls-auth-clients",
                      "tls-replication",
+                     "tls-cluster",
                      "tls-protocols",
                      "tls-ciphers",
                      "tls-ciphersuites",
@@ -227,6 +247,12 @@ void Server::ApplyHooks() {
                       if (UseTls(now)) return {};
                       return base::Error{"Unable to update TLS configuration. Check server logs."};
                     });
+  const auto come_from = [this](const config::Settings&) {
+    follower_->ComeFrom(config_->Text("bind-source-addr"));
+    return base::Status();
+  };
+  static_cast<void>(come_from(config_->settings()));
+  config_->OnChange({"bind-source-addr"}, come_from);
   config_->OnChange({"port", "tls-port", "http-tls-port"},
                     listen_again("Unable to listen on this port. Check server logs."));
   config_->OnChange({"bind"}, listen_again("Failed to bind to specified addresses."));
@@ -235,9 +261,8 @@ void Server::ApplyHooks() {
                       ShowTitle(now);
                       return base::Status();
                     });
-  config_->OnChange({"oom-score-adj", "oom-score-adj-values"}, [this](const config::Settings& now) {
-    return oom_score_.Apply(now.oom_score_adj, now.oom_score_adj_values[0]);
-  });
+  config_->OnChange({"oom-score-adj", "oom-score-adj-values"},
+                    [this](const config::Settings& now) { return ApplyOomScore(now); });
   config_->OnChange({"dir"}, [](const config::Settings& now) -> base::Status {
     if (chdir(now.dir.c_str()) != 0) return base::Error{strerror(errno)};
     return {};
@@ -283,6 +308,7 @@ bool Server::UseTls(const config::Settings& settings) {
     return false;
   }
   follower_->UseTls(tls->client);
+  migrations_->UseTls(settings.tls_cluster ? tls->client : nullptr);
   loops_->UseTls(std::move(*tls));
   return true;
 }
@@ -342,6 +368,13 @@ base::Status Server::OpenFiles() {
 // The users decide whether clients need a password.
 void Server::LoadLimits() { limits_.Load(config_->settings(), engine_->users().open()); }
 
+// The second of the values is that of a replica.
+base::Status Server::ApplyOomScore(const config::Settings& settings) {
+  scored_as_replica_ = engine_->role().replica();
+  const size_t role = scored_as_replica_ ? 1 : 0;
+  return oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[role]);
+}
+
 base::Status Server::RenameCommands() {
   for (const auto& [name, other] : config_->settings().renamed_commands) {
     switch (table_.Rename(name, other)) {
@@ -391,11 +424,7 @@ base::Status Server::Open() {
   if (pipe(shutdown_pipe_) != 0) return base::Error{strerror(errno)};
   base::LimitHugePages(config_->settings().disable_thp);
   const config::Settings& settings = config_->settings();
-  if (const base::Status status =
-          oom_score_.Apply(settings.oom_score_adj, settings.oom_score_adj_values[0]);
-      !status) {
-    spdlog::warn("oom-score-adj: the system refuses the score");
-  }
+  if (!ApplyOomScore(settings)) spdlog::warn(kOomScoreRefused);
   loops_ = std::make_unique<front::Loops>(this, engine_.get(), &limits_);
   if (!UseTls(settings)) {
     return base::Error{"Failed to configure TLS. Check logs for more info."};
@@ -492,6 +521,9 @@ void Server::NoteRefused(const engine::Client& client, const std::string& user, 
 void Server::Tick() {
   base::RefillSpareMemory();
   monitor_->Tick();
+  if (engine_->role().replica() != scored_as_replica_ && !ApplyOomScore(config_->settings())) {
+    spdlog::warn(kOomScoreRefused);
+  }
   if (admin::kCrashReports && ++ticks_ % kTicksPerInfo == 1 &&
       engine_->settings().crash_log_enabled) {
     admin::KeepInfoForCrash(admin::InfoText(*engine_, *engine_->lanes()[0], {}));

@@ -111,6 +111,7 @@ class Server final : public engine::Host, public front::FrontHost {
   void LendParts();
   void ApplyHooks();
   void LoadLimits();
+  base::Status ApplyOomScore(const config::Settings& settings);
   base::Status RenameCommands();
   base::Status OpenUsers();
   std::string UnknownLimitedUser() const;
@@ -125,6 +126,8 @@ class Server final : public engine::Host, public front::FrontHost {
   void AwaitScripts(ShutdownRequest* request);
   bool Shutdown(const ShutdownRequest& request);
   void RefuseShutdown();
+  bool AwaitsFirstBase(bool force) const;
+  bool TakeHurry();
 
   std::unique_ptr<config::Config> config_;
   commands::CommandTable table_;
@@ -143,7 +146,9 @@ class Server final : public engine::Host, public front::FrontHost {
   const std::string log_path_;  // absolute; empty: standard output
   const std::string start_folder_;
   config::OomScore oom_score_;
+  bool scored_as_replica_ = false;
   std::atomic<bool> shutting_down_{false};
+  std::atomic<int64_t> end_ms_{0};  // by then replicas are not waited for any more; 0: never
   std::atomic<bool> ending_{false};
   int shutdown_pipe_[2] = {-1, -1};
   std::atomic<bool> hurried_{false};

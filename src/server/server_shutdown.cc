@@ -79,16 +79,20 @@ void Server::AwaitScripts(ShutdownRequest* request) {
   }
 }
 
+// Whether the first base of the log is being written, and the end has to wait for it.
+bool Server::AwaitsFirstBase(bool force) const {
+  if (!persistence_->writes_first_base()) return false;
+  spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
+  return !force;
+}
+
 // HTTP requests that have begun are answered, then writes wait and the data is saved.
 // False when that failed: everything is as before.
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");
   aborted_.store(false);
   const bool force = (request.flags & config::kShutdownForce) != 0;
-  if (persistence_->writes_first_base()) {
-    spdlog::warn("Writing initial AOF{}", force ? ". Exit anyway." : ", can't exit.");
-    if (!force) return false;
-  }
+  if (AwaitsFirstBase(force)) return false;
   if ((request.flags & config::kShutdownNosave) != 0) scripts_->EndAll(true);
   hurried_.store((request.flags & config::kShutdownNow) != 0);
   shutting_down_.store(true);
@@ -100,10 +104,13 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   engine_->admission().Pause(INT64_MAX, true);
   if ((request.flags & config::kShutdownNow) == 0) {
     const int64_t patience = limits_.shutdown_timeout.load() * 1000;
-    static_cast<void>(master_->AwaitReplicas(patience, [this] { return hurried(); }));
+    end_ms_.store(engine_->clock().WallMillis() + patience);
+    static_cast<void>(master_->AwaitReplicas(patience, [this] { return TakeHurry(); }));
   }
   base::Status status;
-  if (!aborted_.load()) {
+  if (!aborted_.load() && AwaitsFirstBase(force)) {
+    status = base::Error{"The log has no base yet."};
+  } else if (!aborted_.load()) {
     status = persistence_->Prepare({(request.flags & config::kShutdownSave) != 0,
                                     (request.flags & config::kShutdownNosave) != 0});
   }
@@ -116,6 +123,7 @@ bool Server::Shutdown(const ShutdownRequest& request) {
     return true;
   }
   ending_.store(false);
+  end_ms_.store(0);
   scripts_->EndAll(false);
   engine_->admission().Unpause();
   if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
@@ -127,10 +135,9 @@ bool Server::Shutdown(const ShutdownRequest& request) {
 }
 
 void Server::RefuseShutdown() {
-  spdlog::warn("{}",
-               aborted_.load()
-                   ? "Shutdown was aborted"
-                   : "Errors trying to shut down the server. Check the logs for more information.");
+  if (!aborted_.load()) {
+    spdlog::warn("Errors trying to shut down the server. Check the logs for more information.");
+  }
   std::vector<ShutdownRequest> clients;
   {
     std::lock_guard lock(shutdown_mutex_);
@@ -142,6 +149,18 @@ void Server::RefuseShutdown() {
     engine_->lanes()[one.lane]->mailbox.Post(
         {engine::Mail::Kind::kReply, one.client, std::move(message), one.token});
   }
+}
+
+// A further SHUTDOWN waits with the first, and hears what becomes of it; one with NOW, and a
+// signal, ends the waiting.
+bool Server::TakeHurry() {
+  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+  char byte = 0;
+  while (!hurried_.load() && poll(&asked, 1, 0) > 0 && ReadRequest(&byte)) {
+    const ShutdownRequest more = TakeRequest(byte);
+    if (more.client == 0 || (more.flags & config::kShutdownNow) != 0) hurried_.store(true);
+  }
+  return hurried_.load();
 }
 
 bool Server::hurried() const {
@@ -162,6 +181,7 @@ void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint6
 
 bool Server::AbortShutdown() {
   if (!shutting_down()) return false;
+  spdlog::warn("Shutdown manually aborted");
   aborted_.store(true);
   hurried_.store(true);
   persistence_->GiveUp();

@@ -40,6 +40,12 @@ class RdbAux {
     static_cast<void>(words);
     return {};
   }
+  // A key of an RDB file is past its time and was not loaded. On the thread that loads.
+  virtual void LeftOut(int db, std::string_view key) {
+    static_cast<void>(db), static_cast<void>(key);
+  }
+  // The server's start: all is loaded, and no command has run yet. With the gate closed.
+  virtual void LoadEnded() {}
   // A comment line for the end of the log, when the server ends in good order: it holds as long as
   // nothing follows it. Empty: none.
   virtual std::string EndLine() const { return {}; }

@@ -92,7 +92,7 @@ void BeginSnapshot(snapshot::Snapshot& snapshot, const SnapshotFile& file, Outpu
       ~Unpins() { all.UnpinAux(); }  // also when there is no memory
       const types::TypeRegistry& all;
     } unpins{all};
-    early = all.has_aux() && !file.stock && file.keys;
+    early = all.has_aux() && file.natives && file.keys;
     if (early) writer.BeginAuxData();
     file.begin();
     if (output.error()) snapshot.Abort();
@@ -135,7 +135,7 @@ bool WriteRdb(snapshot::Snapshot& snapshot, const SnapshotFile& file, Output& ou
     return false;
   }
   if (!file.stock) return Finish(snapshot, output, writer, exclusive);
-  StockWriter stock(writer, file.left_out);
+  StockWriter stock(writer, file.natives, file.left_out);
   const bool whole = snapshot.Walk(stock, exclusive);
   if (whole && base::IfMemory([&] { writer.End(); })) return true;
   if (whole || snapshot.out_of_memory()) output.Fail("out of memory");

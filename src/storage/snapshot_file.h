@@ -27,8 +27,10 @@ struct SnapshotFile {
   RdbWriter::Origin origin;
   snapshot::RdbAuxes aux;  // they go in front of the keys
   bool keys = true;        // else only `aux`; there is no snapshot then
-  // For a stock server: keys that it cannot read are left out (self_contained), and counted here.
+  // For a stock server: keys that it cannot read are left out, and counted here. Without `natives`
+  // those are all of native types, and the snapshot must be self_contained.
   bool stock = false;
+  bool natives = true;
   uint64_t* left_out = nullptr;
   uint64_t max_rate = 0;  // bytes a second, 0: as fast as it goes
   // Begins the snapshot, once everything is written that need not be of the same instant; it is

@@ -12,12 +12,12 @@ constexpr uint8_t kLastStockType = 19;
 }  // namespace
 
 types::Writer& StockWriter::OpenValue(const snapshot::CutKey& key, uint8_t rdb_type) {
-  if (rdb_type == types::kRdbModule) {
+  if (rdb_type == types::kRdbModule && !natives_) {
     use_ = Use::kDrop;
     if (left_out_ != nullptr) ++*left_out_;
     return value_;
   }
-  if (rdb_type <= kLastStockType) {
+  if (rdb_type <= kLastStockType || rdb_type == types::kRdbModule) {
     use_ = Use::kWrite;
     return out_.OpenValue(key, rdb_type);
   }

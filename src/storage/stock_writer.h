@@ -1,5 +1,5 @@
-// StockWriter: writes an RDB file for a stock Redis 7.0: native values are left out, and counted;
-// hashes lose the times of their fields.
+// StockWriter: writes an RDB file for a stock Redis 7.0: hashes lose the times of their fields;
+// native values are left out, and counted, unless they are wanted.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,11 @@ namespace sava::storage {
 class StockWriter final : public snapshot::CutWriter {
  public:
   // left_out: counts the keys that are not written; may be nullptr.
-  StockWriter(RdbWriter& out, uint64_t* left_out)
-      : out_(out), left_out_(left_out), value_([this](std::string_view bytes) { Keep(bytes); }) {}
+  StockWriter(RdbWriter& out, bool natives, uint64_t* left_out)
+      : out_(out),
+        natives_(natives),
+        left_out_(left_out),
+        value_([this](std::string_view bytes) { Keep(bytes); }) {}
 
   void Aux(std::string_view name, std::string_view value) override { out_.Aux(name, value); }
   void Function(std::string_view code) override { out_.Function(code); }
@@ -38,6 +41,7 @@ class StockWriter final : public snapshot::CutWriter {
   }
 
   RdbWriter& out_;
+  const bool natives_;
   uint64_t* const left_out_;
   types::Writer value_;
   // Of the value that is open.

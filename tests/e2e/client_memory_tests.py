@@ -131,6 +131,19 @@ def the_largest_goes_first_and_some_are_spared(context):
 
 
 @test()
+def a_limit_counts_who_is_idle(context):
+    """Nobody waits for the next time that memory is counted."""
+    server = context.start()
+    control, idle = context.client(server), context.client(server)
+    idle.raw(b"*2\r\n$3\r\nGET\r\n$%d\r\n" % (3 * LIMIT) + b"x" * (2 * LIMIT))
+    until(lambda: int(server.info_field("client_recent_max_input_buffer")) >= 2 * LIMIT)
+    eq(control.call("DEBUG", "PAUSE-CRON", "1"), resp.OK)
+    eq(control.call("CONFIG", "SET", "maxmemory-clients", str(LIMIT)), resp.OK)
+    check(closed(idle), "the idle client")
+    eq(server.info_field("evicted_clients"), "1")
+
+
+@test()
 def a_part_of_maxmemory(context):
     server = context.start("--maxmemory", "100mb", "--maxmemory-clients", "2%")
     large = context.client(server)

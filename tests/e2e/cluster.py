@@ -105,6 +105,12 @@ class Cluster:
                       "redis-cli --cluster %s: %s%s" % (words[0], done.stdout[-800:], done.stderr))
         return done.stdout
 
+    def move(self, source, target, slots):
+        """Moves so many slots, a node's first ones, with what is in them."""
+        self.manage("reshard", "127.0.0.1:%d" % source.port, "--cluster-from", source.id(),
+                    "--cluster-to", target.id(), "--cluster-slots", str(slots), "--cluster-yes")
+        self.wait_healthy()
+
     def stop(self):
         for node in self.nodes:
             if node.process is not None and node.process.poll() is None:

@@ -125,12 +125,6 @@ class Load:
         eq(self.errors, [], "errors of a client that follows redirections")
 
 
-def move(cluster, source, target, slots):
-    cluster.manage("reshard", "127.0.0.1:%d" % source.port, "--cluster-from", source.id(),
-                   "--cluster-to", target.id(), "--cluster-slots", str(slots), "--cluster-yes")
-    cluster.wait_healthy()
-
-
 def same_data(cluster, before):
     after = digests(cluster)
     differ = sorted(key for key in set(before) | set(after) if before.get(key) != after.get(key))
@@ -145,13 +139,13 @@ def slots_move_under_load(context):
     fill(client)
     nodes = sorted(cluster.owners(), key=lambda node: node.port)
     before = digests(cluster)
-    move(cluster, nodes[0], nodes[1], FIRST_SLOTS)
+    cluster.move(nodes[0], nodes[1], FIRST_SLOTS)
     same_data(cluster, before)
     for tag in TAGS:
         eq(client.call("CMS.INITBYDIM", tag + "loadcms", "1000", "3"), resp.OK)
     load = Load(cluster)
-    move(cluster, nodes[1], nodes[0], 3000 if context.options.long else 2 * FIRST_SLOTS)
-    move(cluster, nodes[2], nodes[1], FIRST_SLOTS)
+    cluster.move(nodes[1], nodes[0], 3000 if context.options.long else 2 * FIRST_SLOTS)
+    cluster.move(nodes[2], nodes[1], FIRST_SLOTS)
     load.stop()
     check(load.client.redirections > 0, "no slot of the load moved")
     for tag in TAGS:
@@ -203,12 +197,29 @@ def a_killed_master_is_replaced(context):
     client.close()
 
 
+def saved_under_load(cluster):
+    """Every node saves, and rewrites its log, in a child while it is being written to."""
+    for command, busy, status in (
+        ("BGSAVE", "rdb_bgsave_in_progress", "rdb_last_bgsave_status"),
+        ("BGREWRITEAOF", "aof_rewrite_in_progress", "aof_last_bgrewrite_status"),
+    ):
+        for node in cluster.running():
+            reply = node.call(command)
+            check(not resp.is_error(reply), resp.show(reply))
+        for node in cluster.running():
+            until(lambda node=node: node.info_field(busy) == "0", 30, "the end of " + command)
+            eq(node.info_field(status), "ok", command)
+
+
 def lost_with_a_master(context, cluster, client, victim, replica):
     """Killed under load: of our values no more is lost than of the host's own."""
     for tag in TAGS:
         eq(client.call("CMS.INITBYDIM", tag + "loadcms", "1000", "3"), resp.OK)
     load = Load(cluster)
-    until(lambda: sum(load.acknowledged.values()) > 300, what="some load")
+    until(lambda: sum(load.acknowledged.values()) > 100, what="some load")
+    saved_under_load(cluster)
+    for node in cluster.running():  # the one that is killed loses its child with it
+        node.call("BGREWRITEAOF")
     victim.kill()
     until(lambda: replica.replication()["role"] == "master", 40, "the failover")
     seen = sum(load.acknowledged.values())
@@ -226,6 +237,36 @@ def lost_with_a_master(context, cluster, client, victim, replica):
     context.say("lost of %d rounds: %s" % (sum(load.acknowledged.values()), lost))
     # The commands of a round come one after the other: the kill may fall between them.
     check(lost["AFC"] <= lost["INCR"] + 1 and lost["CMS"] <= lost["INCR"] + 1, str(lost))
+
+
+@test(timeout=60)
+def a_replica_that_restarts_goes_on(context):
+    """It asks for what it has missed, and not for everything."""
+    cluster = shared(context)
+    client = cluster.client()
+    fill(client)
+    tag = TAGS[0]
+    port = client.slots[clusters.slot_of(tag)]
+    master = next(node for node in cluster.owners() if node.port == port)
+    replica = cluster.replica_of(master)
+    until(lambda: replica.replication()["slave_repl_offset"]
+          == master.replication()["master_repl_offset"], what="the replica's offset")
+    figures = master.info("stats")["Stats"]
+    with replica.client() as last:
+        last.send("SHUTDOWN", "SAVE")
+        eq(replica.wait_exit(), 0)
+    for words in native_data.commands(tag + "missed:", 7, 100):
+        reply = client.call(*words)
+        check(not resp.is_error(reply), "%s: %s" % (words[:2], resp.show(reply)))
+    replica.start_again()
+    until(lambda: replica.replication()["master_link_status"] == "up", 40, "the link")
+    until(lambda: replica.replication()["slave_repl_offset"]
+          == master.replication()["master_repl_offset"], what="its offset")
+    now = master.info("stats")["Stats"]
+    eq(int(now["sync_full"]), int(figures["sync_full"]), "copies of everything")
+    eq(int(now["sync_partial_ok"]), int(figures["sync_partial_ok"]) + 1, "partial ones")
+    eq(native_data.digests(replica), native_data.digests(master))
+    client.close()
 
 
 @test(timeout=60)
@@ -266,7 +307,7 @@ def the_sharded_crawler(context):
         stdout=subprocess.PIPE, text=True)
     context.at_end(lambda: program.poll() is None and program.kill())
     nodes = sorted(cluster.owners(), key=lambda node: node.port)
-    move(cluster, nodes[0], nodes[1], 1500 if context.options.long else FIRST_SLOTS)
+    cluster.move(nodes[0], nodes[1], 1500 if context.options.long else FIRST_SLOTS)
     printed, _ = program.communicate(timeout=70)
     eq(program.returncode, 0, printed)
     check("360 pages of 30 hosts" in printed, printed)

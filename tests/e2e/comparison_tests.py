@@ -14,7 +14,7 @@ from harness import SLOW, check, eq, test
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SETS = ["20x20x5", "60x5x5", "3x100x5"]
 # What its results have for every party and set.
-FIGURES = ["insert_ms", "top_ms", "delete_ms", "memory", "disk", "start_s", "series"]
+FIGURES = ["insert_ms", "first_ms", "top_ms", "delete_ms", "memory", "disk", "start_s", "series"]
 
 
 def service(context):
@@ -90,6 +90,10 @@ def it_goes_on_where_it_was(context):
     eq(len(before), 2)
     eq([one["timed"] for one in before.values()], [100, 100], "the rest goes in in bulk")
     os.remove(os.path.join(folder, "small", "20x20x5-redis.json"))
+    compare(context, *only, "--report")
+    eq(len(results(folder)), 1, "--report measures nothing")
+    with open(os.path.join(folder, "small", "report.md"), encoding="utf-8") as file:
+        check("sava-resp" in file.read(), "--report")
     out = compare(context, *only)
     after = results(folder)
     eq(after["20x20x5", "sava-resp"], before["20x20x5", "sava-resp"])

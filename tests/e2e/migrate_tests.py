@@ -321,13 +321,13 @@ def native_types(context):
 
 @test()
 def effects_are_deletions(context):
-    """The log, replicas and subscribers see a DEL; transactions and scripts are refused."""
+    """The log, replicas and subscribers see a DEL, also of transactions and scripts."""
     context.sava_only()
     server, target = context.start("--appendonly", "yes", "--notify-keyspace-events", "KEA"), \
         context.start_stock()
     client, listener = context.client(server), context.client(server)
     listener.call("PSUBSCRIBE", "__keyevent@*__:del")
-    for key in ("a", "b", "c"):
+    for key in ("a", "b", "c", "d", "e"):
         client.call("SET", key, "1")
     eq(client.call(*to(target, "", "0", "1000", "KEYS", "a", "missing", "b")), resp.OK)
     eq([bytes(listener.reply()[3]) for _ in range(2)], [b"a", b"b"])
@@ -335,20 +335,55 @@ def effects_are_deletions(context):
     client.call("MULTI")
     client.call(*to(target, "c", "0", "1000"))
     client.call(*to(target, "a", "0", "1000"))
-    refused, nothing = client.call("EXEC")
-    check(resp.is_error(refused, "ERR MIGRATE is not possible inside"), resp.show(refused))
-    eq(nothing, resp.Status(b"NOKEY"))
+    client.call("INCR", "kept")
+    eq(client.call("EXEC"), [resp.OK, resp.Status(b"NOKEY"), 1])
     reply = client.call("EVAL", "return redis.call('migrate','127.0.0.1',ARGV[1],KEYS[1],0,1000)",
-                        "1", "c", str(target.port))
-    check(resp.is_error(reply) and b"not possible inside" in reply, resp.show(reply))
-    eq(client.call("GET", "c"), b"1")
+                        "1", "d", str(target.port))
+    eq(reply, resp.OK)
+    eq([bytes(listener.reply()[3]) for _ in range(2)], [b"c", b"d"])
+    # A target that does not answer: the keys stay, and the transaction goes on.
+    silent = socket.create_server(("127.0.0.1", 0))
+    context.at_end(silent.close)
+    client.call("MULTI")
+    client.call("MIGRATE", "127.0.0.1", str(silent.getsockname()[1]), "e", "0", "50")
+    client.call("INCR", "kept")
+    failed, kept = client.call("EXEC")
+    error(failed, READING)
+    eq(kept, 2)
+    with target.client() as there:
+        eq(names(there), [b"a", b"b", b"c", b"d"])
     logged = b"".join(open(os.path.join(folder, name), "rb").read()
                       for folder, _, files in os.walk(server.dir) for name in files
                       if ".incr." in name)
     check(resp.encode("DEL", "a", "b") in logged, "no DEL in the log: %r" % logged[-300:])
     check(b"MIGRATE" not in logged.upper(), "MIGRATE is in the log")
     eq(client.call("DEBUG", "LOADAOF"), resp.OK)
-    eq(names(client), [b"c"])
+    eq(names(client), [b"e", b"kept"])
+
+
+@test()
+def over_tls(context):
+    """tls-cluster: the connection to the target is encrypted, and its certificate is checked."""
+    from tls_tests import authority, tls_server
+
+    context.sava_only()
+    ca = authority(context)
+    server = tls_server(context, ca, "--tls-cluster", "yes")
+    target = tls_server(context, ca)
+    client = context.client(server)
+    client.call("SET", "plain", "x" * 3000000)
+    client.call("SET", "other", "1")
+    words = ("MIGRATE", "127.0.0.1", str(target.tls_port))
+    eq(client.call(*words, "plain", "0", "5000"), resp.OK)
+    # Whoever speaks no TLS is no target; nor is one for a server that does not speak it.
+    stock = context.start_stock()
+    reply = client.call("MIGRATE", "127.0.0.1", str(stock.port), "other", "0", "1000")
+    check(resp.is_error(reply, "IOERR"), resp.show(reply))
+    eq(client.call("CONFIG", "SET", "tls-cluster", "no"), resp.OK)
+    reply = client.call(*words, "other", "0", "1000")
+    check(resp.is_error(reply, "IOERR"), resp.show(reply))
+    eq(client.call("MIGRATE", "127.0.0.1", str(stock.port), "other", "0", "1000"), resp.OK)
+    eq(names(client), [])
 
 
 @test()

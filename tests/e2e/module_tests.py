@@ -75,6 +75,26 @@ def loads_and_reports(context):
 
 
 @test()
+def the_program_knows_where_it_is(context):
+    path = module_path(context)
+    program = os.path.join(context.options.built, "sava")
+    if not os.path.exists(program):
+        raise Skip("the server is not called sava")
+    printed = subprocess.run([program, "module-path"], capture_output=True, text=True, check=True)
+    eq(os.path.realpath(printed.stdout.strip()), os.path.realpath(path))
+    folder = context.temp_dir()
+    os.makedirs(os.path.join(folder, "bin"))
+    os.makedirs(os.path.join(folder, "lib", "sava"))
+    alone = shutil.copy(program, os.path.join(folder, "bin"))
+    printed = subprocess.run([alone, "module-path"], capture_output=True, text=True, check=False)
+    eq(printed.returncode, 1)
+    check("there is no sava.so" in printed.stderr, printed.stderr)
+    installed = shutil.copy(path, os.path.join(folder, "lib", "sava"))
+    printed = subprocess.run([alone, "module-path"], capture_output=True, text=True, check=True)
+    eq(os.path.realpath(printed.stdout.strip()), os.path.realpath(installed))
+
+
+@test()
 def needs_no_libraries(context):
     """libc and libm, which every host has; nothing is exported but the entry."""
     path = module_path(context)
@@ -99,7 +119,7 @@ def the_host_exports_what_is_asked_for(context):
     with open(os.path.realpath(context.options.stock), "rb") as file:
         exported = set(pattern.findall(file.read()))
     check(len(asked) > 60, "no names found in sava.so: %d" % len(asked))
-    later = {b"SetCommandACLCategories"}  # from 7.2 on
+    later = {b"SetCommandACLCategories", b"AddACLCategory"}  # from 7.2, 7.4 on
     eq(sorted(asked - exported - later), [])
 
 
@@ -162,9 +182,8 @@ def row(client, name):
 
 @test()
 def commands_are_described_as_in_sava(context):
-    context.sava_only("Sava is compared with")
     server = hosted(context)
-    ours, theirs = context.client(), context.client(server)
+    ours, theirs = context.client(context.start()), context.client(server)
     listed = theirs.call("COMMAND", "LIST", "FILTERBY", "MODULE", "sava")
     check(len(listed) > 60, "only %d commands" % len(listed))
     for name in sorted(listed):
@@ -180,6 +199,76 @@ def commands_are_described_as_in_sava(context):
         check(len(other.get(b"arguments", [])) == len(mine.get(b"arguments", [])), name)
     buckets = ["a", "TOKEN", "1", "1", "b", "TOKEN", "1", "1", "c", "TOKEN", "1", "1"]
     eq(theirs.call("COMMAND", "GETKEYS", "RL.TAKEALL", "3", *buckets), [b"a", b"b", b"c"])
+
+
+@test()
+def keys_are_found_as_in_sava(context):
+    """COMMAND GETKEYS and GETKEYSANDFLAGS, also where commands have their keys' number in front."""
+    ours, theirs = context.client(context.start()), context.client(hosted(context))
+    calls = {words[0]: words for words in native_data.commands()}
+    calls["RL.TAKEALL"] = ("RL.TAKEALL", "2", "a", "TOKEN", "1", "1", "b", "TOKEN", "1", "1")
+    calls["CMS.MERGE"] = ("CMS.MERGE", "to", "2", "a", "b", "WEIGHTS", "1", "2")
+    calls["AFC.MERGE"] = ("AFC.MERGE", "to", "a", "b")
+    calls["BF.MERGE"] = ("BF.MERGE", "to", "a", "b")
+    calls["BF.EXISTS"] = ("BF.EXISTS", "b", "x")
+    calls["FR.ACK"] = ("FR.ACK", "f", "http://a/")
+    calls["FR.IMPORT"] = ("FR.IMPORT", "f", "http://a/", "queued", "0", "0", "0", "")
+    for name, words in sorted(calls.items()):
+        for question in ("GETKEYS", "GETKEYSANDFLAGS"):
+            mine = ours.call("COMMAND", question, *words)
+            other = theirs.call("COMMAND", question, *words)
+            context.same(other, mine, "%s of %s" % (question, name))
+            check(not resp.is_error(mine), "%s: %s" % (name, resp.show(mine)))
+
+
+@test()
+def notifications_are_those_of_sava(context):
+    """The same events of the same keys in the same order, for all commands that have some."""
+    calls = native_data.commands("", 3, 30) + [
+        ("AFC.REM", "afc:1", "w1", "w2"),
+        ("AFC.DROP", "afc:2"),
+        ("AFC.MERGE", "afc:all", "afc:3", "afc:4"),
+        ("AFC.ADD", "w", "x"),
+        ("AFC.REM", "w", "x"),
+        ("BF.DEL", "bf:deletable", "nosuch"),
+        ("BF.MERGE", "bf:two", "bf:fixed", "bf:fixed"),
+        ("CF.ADDNX", "cf:1", "new"),
+        ("CF.DEL", "cf:1", "new"),
+        ("CF.COMPACT", "cf:1"),
+        ("CMS.INITBYDIM", "cms:all", "50", "4"),
+        ("CMS.MERGE", "cms:all", "1", "cms:small"),
+        ("TOPK.INCRBY", "topk:1", "x", "5"),
+        ("SIMHASH.REM", "simhash:1", "w1"),
+        ("FR.CREATE", "f", "LEASE", "1000"),
+        ("FR.ADD", "f", "NOW", "1000", "http://a.example/1", "http://b.example/2"),
+        ("FR.NEXT", "f", "5", "NOW", "1000"),
+        ("FR.ACK", "f", "1", "NOW", "1001"),
+        ("FR.NACK", "f", "2", "NOW", "1002"),
+        ("FR.PURGE", "f", "b.example"),
+        ("FR.CLEAR", "f"),
+        ("RL.TAKE", "rl:token", "TOKEN", "1000", "3600000"),
+        ("RL.REFUND", "rl:token", "TOKEN", "1000", "3600000"),
+        ("RL.TAKEALL", "2", "a", "TOKEN", "5", "1000", "b", "TOKEN", "5", "1000"),
+        ("INCREX", "count", "BYINT", "5", "EX", "10"),
+        ("INCREX", "count", "PERSIST"),
+    ]
+    seen = []
+    for server in (context.start(), hosted(context)):
+        client, listener = context.client(server), context.client(server)
+        client.call("CONFIG", "SET", "notify-keyspace-events", "KEA")
+        listener.call("PSUBSCRIBE", "__keyevent@0__:*")
+        replies = [client.call(*words) for words in calls]
+        client.call("SET", "the end", "1")
+        events = []
+        while not events or events[-1][1] != b"the end":
+            _, _, channel, key = listener.recv()
+            events.append((bytes(channel).split(b":", 1)[1], bytes(key)))
+        seen.append((events, [resp.is_error(reply) for reply in replies]))
+    for event, other in zip(*(events for events, _ in seen), strict=False):
+        context.same(other, event, "an event")
+    eq(len(seen[1][0]), len(seen[0][0]), "events")
+    eq(seen[1][1], seen[0][1], "errors")
+    check(len({event for event, _ in seen[0][0]}) > 20, "hardly any kinds of events")
 
 
 @test()
@@ -205,9 +294,8 @@ def access_by_key_and_command(context):
 
 @test()
 def dump_payloads_both_ways(context):
-    context.sava_only("Sava is compared with")
     server = hosted(context)
-    ours, theirs = context.client(), context.client(server)
+    ours, theirs = context.client(context.start()), context.client(server)
     fill(ours, "s:", 1)
     fill(theirs, "m:", 2)
     for source, target in ((ours, theirs), (theirs, ours)):
@@ -258,7 +346,6 @@ def file_and_digests(context, server, client):
 @test(timeout=60)
 def files_both_ways(context):
     """Sava's file, with a member dictionary, in the host, and the host's in Sava."""
-    context.sava_only("Sava is compared with")
     sava = context.start()
     ours = context.client(sava)
     path, digests = file_and_digests(context, sava, ours)
@@ -402,7 +489,6 @@ def replicas_have_the_same(context):
 @test()
 def effects_are_those_of_sava(context):
     """What a replica or the log gets of a call, on either host."""
-    context.sava_only("Sava is compared with")
     calls = [
         ("AFC.ADD", "a", "x", "y"),
         ("AFC.RESERVE", "w", "WINDOW", "60", "NOW", "1000"),
@@ -522,6 +608,28 @@ def waiting_outlives_another_type(context):
     eq(client.call("FR.NEXT", "g", "1"), [b"http://a.example/2"])
 
 
+@test()
+def waiting_in_any_database_and_until_told(context):
+    """What becomes due wakes a client in its database; CLIENT UNBLOCK and the end of the time do as
+    they do in Sava."""
+    answers = []
+    for server in (context.start(), hosted(context)):
+        client, waiter = context.client(server, db=5), context.client(server, db=5)
+        client.call("FR.CREATE", "g", "DELAY", "150")
+        client.call("FR.ADD", "g", "http://a.example/1", "http://a.example/2")
+        client.call("FR.NEXT", "g", "1")
+        eq(waiter.call("FR.NEXT", "g", "1", "BLOCK", "0"), [b"http://a.example/2"])
+        found = [waiter.call("FR.NEXT", "nosuch", "1", "BLOCK", "30")]
+        number = str(waiter.call("CLIENT", "ID"))
+        for how in ("TIMEOUT", "ERROR"):
+            waiter.send("FR.NEXT", "nosuch", "1", "BLOCK", "0")
+            until(lambda server=server: server.info_field("blocked_clients") == "1", what="waiting")
+            eq(client.call("CLIENT", "UNBLOCK", number, how), 1)
+            found.append(waiter.recv())
+        answers.append(found)
+    eq(answers[1], answers[0])
+
+
 @test(timeout=60)
 def in_valkey(context):
     """The same module in Valkey, where it is installed."""
@@ -535,5 +643,10 @@ def in_valkey(context):
     before = native_data.digests(client)
     eq(client.call("DEBUG", "RELOAD"), resp.OK)
     eq(native_data.digests(client), before)
-    categories = client.call("COMMAND", "INFO", "bf.add")[0][6]
-    check(b"@write" in [bytes(name) for name in categories], "no ACL categories")
+    ours = context.client(context.start())
+    for name in sorted(client.call("COMMAND", "LIST", "FILTERBY", "MODULE", "sava")):
+        mine, other = (host.call("COMMAND", "INFO", name)[0][6] for host in (ours, client))
+        context.same(sorted(map(bytes, other)), sorted(map(bytes, mine)), "categories of %s" % name)
+    eq(client.call("ACL", "SETUSER", "u", "on", "nopass", "~*", "+@frontier", "-fr.add"), resp.OK)
+    eq(client.call("ACL", "DRYRUN", "u", "FR.NEXT", "f", "1"), resp.OK)
+    check(b"no permissions" in bytes(client.call("ACL", "DRYRUN", "u", "BF.ADD", "b", "x")), "u")

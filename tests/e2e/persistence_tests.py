@@ -876,7 +876,8 @@ def watch_loading(server):
         except OSError:
             time.sleep(0.001)
     with client:
-        asked = [("GET", "key:1"), ("INFO", "persistence"), ("SET", "a", "b"), ("GET", "key:2")]
+        asked = [("GET", "key:1"), ("INFO", "persistence"), ("SET", "a", "b"),
+                 ("CONFIG", "SET", "dir", "/"), ("CONFIG", "SET", "timeout", "0"), ("GET", "key:2")]
         replies = client.pipeline(asked)
         fields = replies[1].decode()
         if "loading:1" not in fields:
@@ -888,9 +889,10 @@ def watch_loading(server):
             "loading_loaded_perc", "loading_eta_seconds", "loading_rdb_used_mem",
         ):
             check(name + ":" in fields, "%s is not in INFO: %s" % (name, fields))
-        if not resp.is_error(replies[3]):
+        if not resp.is_error(replies[5]):
             return True  # it was ready before the last question
-        eq([replies[2], replies[3]], [refused, refused], "SET and GET")
+        eq([replies[2], replies[5]], [refused, refused], "SET and GET")
+        eq(replies[3:5], [refused, resp.OK], "CONFIG SET of what may not and what may be changed")
     return True
 
 

@@ -124,6 +124,18 @@ def in_step(replica, master, seconds=30):
     eq(ours, theirs, "digests")
 
 
+def start_again(server):
+    """On the port that it had."""
+    server.forget()
+    server.spawn(server.command_line(server.port))
+    until(server.alive, 20, "the server to come again")
+
+
+def in_offset(replica, master):
+    until(lambda: linked(replica) and field(replica, "slave_repl_offset")
+          == field(master, "master_repl_offset"), 30, "the same offset")
+
+
 def fill(master, count=3000):
     """Keys of all types in several databases, a few of them large."""
     master.call("SELECT", "0")
@@ -408,6 +420,65 @@ def restarts_go_on(context):
         in_step(replica, master)
 
 
+@test(timeout=90)
+def a_master_that_restarts_needs_no_copy(context):
+    """After an orderly end replicas that were in step go on, with what was left out for its time
+    told to them; after a crash they get a copy."""
+    context.sava_only()
+    for options in ((*NO_SAVE, *LOG), ("--save", "3600 1", "--appendonly", "no")):
+        master = durable(context, *options, *FAST)
+        fill(master, 0)  # DEBUG POPULATE is not logged
+        replicas = [context.start(*FAST), context.start_stock()]
+        for replica in replicas:
+            follow(replica, master.port)
+        last = context.start_stock("--replicaof", "127.0.0.1 %d" % replicas[0].port)
+        replicas.append(last)
+        for replica in replicas:
+            until(lambda r=replica: linked(r), 30, "the link")
+        for number in range(3):
+            master.call("DEBUG", "SET-ACTIVE-EXPIRE", "0")
+            with master.client(db=number) as client:
+                client.pipeline([("SET", "short%d" % n, "v", "PX", "1") for n in range(50)])
+                client.call("SET", "round", str(number))
+            for replica in replicas:
+                in_offset(replica, master)
+            before = field(master, "master_replid")
+            eq(master.terminate(), 0)
+            start_again(master)
+            for replica in replicas:
+                until(lambda r=replica: linked(r), 60, "the link")
+            check(field(master, "master_replid") != before, "the same id")
+            eq(field(master, "master_replid2"), before)
+            eq((master.info_field("sync_full"), master.info_field("sync_partial_ok")), ("0", "2"))
+            with master.client(db=number) as client:
+                until(lambda c=client: not c.call("KEYS", "short*"), 20, "what is over")
+                eq(client.call("SET", "after", "it"), resp.OK)
+            for replica in replicas:
+                in_step(replica, master)
+                eq(replica.call("DBSIZE"), master.call("DBSIZE"), "keys that nobody removes")
+        master.kill()
+        start_again(master)
+        for replica in replicas:
+            until(lambda r=replica: linked(r), 60, "the link")
+        in_step(replicas[0], master)
+        in_step(replicas[1], master)
+        eq(master.info_field("sync_full"), "2", "full syncs")
+
+
+@test(timeout=90)
+def disks_of_replicas_are_waited_for(context):
+    """WAITAOF counts a replica once its log is synced, also when nothing follows the last write."""
+    context.sava_only()
+    master, replica = durable(context, *NO_SAVE, *LOG, *FAST), durable(context, *NO_SAVE, *LOG)
+    follow(replica, master.port)
+    until(lambda: linked(replica), 30, "the link")
+    with master.client() as client:
+        for count in (1, 3, 300, 1, 2, 50):
+            client.pipeline([("INCR", "n%d" % i) for i in range(count)])
+            eq(client.call("WAITAOF", "1", "1", "20000"), [1, 1], "after %d writes" % count)
+            eq(client.call("WAIT", "1", "20000"), 1)
+
+
 # ---- crashes ----
 
 
@@ -433,7 +504,7 @@ def killed_during_full_syncs(context):
         old = make_old()
         for _ in range(12 if not context.options.long else 100):
             follow(replica, master.port)
-            time.sleep(rng.random() * 0.25 * SLOW)
+            time.sleep(rng.random() * (0.6 if context.options.long else 0.25) * SLOW)
             replica.kill()
             replica.restart()
             digest = replica.call("DEBUG", "DIGEST")
@@ -496,6 +567,39 @@ class FakeMaster:
 
 
 @test(timeout=60)
+def a_master_that_lets_wait(context):
+    """Empty lines keep the link, longer than repl-timeout, until the master has an answer."""
+    context.sava_only()
+    source = durable(context, "--save", "3600 1", "--appendonly", "no")
+    source.call("DEBUG", "POPULATE", "50", "from", "20")
+    eq(source.call("SAVE"), resp.OK)
+    with open(source.path("dump.rdb"), "rb") as file:
+        dump = file.read()
+
+    class Slow(FakeMaster):
+        def _talk(self, link):
+            patient = link.sendall
+
+            class Link:
+                def __getattr__(self, name):
+                    return getattr(link, name)
+
+                def sendall(self, data):
+                    for _ in range(10 if b"FULLRESYNC" in data else 0):
+                        patient(b"\n")
+                        time.sleep(0.4)
+                    patient(data)
+
+            super()._talk(Link())
+
+    fake = Slow(context, b"+FULLRESYNC " + b"a" * 40 + b" 100\r\n$%d\r\n" % len(dump) + dump)
+    replica = context.start("--repl-timeout", "2")
+    follow(replica, fake.port)
+    until(lambda: replica.call("DBSIZE") == 50, 30, "the data set")
+    eq(fake.asked, 1, "attempts")
+
+
+@test(timeout=60)
 def bad_masters_cost_nothing(context):
     """Data of before stays when a master sends what is no data set that can be read here."""
     context.sava_only()
@@ -514,6 +618,7 @@ def bad_masters_cost_nothing(context):
         full + b"x" * 5000,
         full + b"$0\r\n",
         b"+FULLRESYNC zz -1\r\n",
+        b"+FULLRESYNC " + b"a" * 40 + b" 9223372036854775807\r\n",
         b"+CONTINUE " + b"b" * 40 + b"\r\n*1\r\n$4\r\nPING\r\nnonsense\r\n",
         b"-NOMASTERLINK no\r\n",
         b"-LOADING yes\r\n",
@@ -979,3 +1084,31 @@ def the_program_with_sentinels(context):
     for port in ports:
         with socket.socket() as one:
             check(one.connect_ex(("127.0.0.1", port)) != 0, "port %d still answers" % port)
+
+
+@test()
+def a_replica_comes_from_the_address_it_is_told(context):
+    master = context.start(*NO_SAVE, *FAST)
+    replica = context.start(*NO_SAVE, "--bind-source-addr", "127.0.0.3")
+    eq(replica.call("REPLICAOF", "127.0.0.1", str(master.port)), resp.OK)
+    address = lambda: (master.info_field("slave0") or "").split(",")[0]
+    until(lambda: address() == "ip=127.0.0.3", what="the replica's address")
+    eq(replica.call("CONFIG", "SET", "bind-source-addr", "127.0.0.4"), resp.OK)
+    eq(master.call("CLIENT", "KILL", "TYPE", "replica"), 1)
+    until(lambda: address() == "ip=127.0.0.4", what="the new address")
+
+
+@test()
+def the_score_of_a_replica(context):
+    """The kernel ends a replica before its master when memory runs out."""
+    server = context.start(*NO_SAVE, "--oom-score-adj", "absolute", "--oom-score-adj-values", "10 20 30")
+
+    def score():
+        with open("/proc/%d/oom_score_adj" % server.process.pid, encoding="ascii") as file:
+            return int(file.read())
+
+    eq(score(), 10)
+    eq(server.call("REPLICAOF", "127.0.0.1", "1"), resp.OK)
+    until(lambda: score() == 20, what="the score of a replica")
+    eq(server.call("REPLICAOF", "NO", "ONE"), resp.OK)
+    until(lambda: score() == 10, what="the score of a master")

@@ -552,8 +552,9 @@ def a_copy_and_the_stream_over_tls(context):
     port = free_port()
     master = master_of(context, "--tls-port", str(port), *files)
     fill(master, 50)
+    megabytes = 300 if context.options.long else 40
     with master.client() as client:
-        for i in range(40):
+        for i in range(megabytes):
             client.call("SET", "big%d" % i, random.Random(i).randbytes(1 << 20))
     replica = replica_of(context, port, "--tls-replication", "yes", *files)
     writes(master, 200, context.rng("tls"))
@@ -567,7 +568,7 @@ def a_copy_and_the_stream_over_tls(context):
            authority.path("server.crt"), "--key", authority.path("server.key"))
     code, output = sava(context, "backup", *tls, place, path)
     eq(code, 0, output)
-    check(os.path.getsize(path) > 50 << 20, "all of it")
+    check(os.path.getsize(path) > (megabytes + 10) << 20, "all of it")
 
 
 # ---- links that break ----
@@ -944,8 +945,13 @@ def the_end_of_the_server_waits_for_replicas(context):
         with master.client() as client:
             for i in range(200):
                 client.call("SET", "k%d" % i, "x" * 100)
-        threading.Timer(1.0, replica.process.send_signal, (18,)).start()
-        eq(master.terminate(), 0)
+        check(master.info_field("shutdown_in_milliseconds", "server") is None, "it has not begun")
+        with master.client() as client:
+            master.process.terminate()
+            until(lambda: b"shutdown_in_milliseconds:" in client.call("INFO", "server"), LAG,
+                  "INFO to say how long it may take")
+        replica.process.send_signal(18)
+        eq(master.process.wait(LAG), 0)
     finally:
         replica.process.send_signal(18)
     check(b"1 of 1 replicas are in sync" in master.log(), "the log says so")
@@ -965,6 +971,64 @@ def clients_that_are_replicas(context):
     eq(master.call("CLIENT", "KILL", "TYPE", "replica"), 1)
     until(lambda: int(master.info_field("sync_partial_ok")) == partial + 1, 20, "it comes back")
     same_data(master, replica)
+
+
+@test(timeout=60)
+def what_is_sent_to_replicas_alone(context):
+    """DEBUG REPLICATE; and FLUSHDB of a database that is empty here reaches replicas."""
+    master = master_of(context)
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    eq(master.call("DEBUG", "REPLICATE", "SET", "there", "only"), resp.OK)
+    caught_up(master, replica)
+    eq(replica.call("GET", "there"), b"only")
+    eq(master.call("DBSIZE"), 0)
+    eq(master.call("FLUSHDB"), resp.OK)
+    caught_up(master, replica)
+    eq(replica.call("DBSIZE"), 0)
+
+
+@test(timeout=60)
+def another_id_means_a_copy(context):
+    master = master_of(context)
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    before = repl(master, "master_replid")
+    eq(master.call("DEBUG", "CHANGE-REPL-ID"), resp.OK)
+    check(repl(master, "master_replid") != before, "the same id")
+    eq(repl(master, "master_replid2"), "0" * 40)
+    master.call("CLIENT", "KILL", "TYPE", "replica")
+    until(lambda: master.info_field("sync_full") == "2", LAG, "a copy")
+    same_data(master, replica)
+
+
+@test(timeout=60)
+def traffic_with_replicas_is_counted(context):
+    master = master_of(context)
+    middle = context.start(*FAST)
+    eq(middle.call("REPLICAOF", "127.0.0.1", str(master.port)), resp.OK)
+    link_up(middle)
+
+    def number(server, name):
+        return float(server.info_field(name, "stats"))
+
+    def moves():
+        with master.client() as client:
+            client.pipeline([("SET", "k%d" % i, "x" * 1000) for i in range(200)])
+        return (number(master, "instantaneous_output_repl_kbps") > 10
+                and number(middle, "instantaneous_input_repl_kbps") > 10)
+
+    until(moves, LAG, "rates")
+    eq(number(master, "instantaneous_input_repl_kbps"), 0)
+    check(number(master, "total_net_repl_output_bytes") > 200000, "bytes out")
+    check(number(middle, "total_net_repl_input_bytes") > 200000, "bytes in")
+    check(number(middle, "total_net_input_bytes")
+          >= number(middle, "total_net_repl_input_bytes"), "of all")
+    eq(master.info_field("sync_full"), "1")
+    for server in (master, middle):
+        eq(server.call("CONFIG", "RESETSTAT"), resp.OK)
+    eq(master.info_field("sync_full"), "0")
+    check(number(middle, "total_net_repl_input_bytes") < 20000, "bytes in, counted anew")
 
 
 @test(timeout=60)

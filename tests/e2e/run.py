@@ -67,6 +67,7 @@ MODULES = [
     "http_tests",
     "acl_tests",
     "tls_tests",
+    "failover_tests",
     "replica_tests",
     "migrate_tests",
     "tracking_tests",
@@ -88,10 +89,11 @@ MODULES = [
     "always_tests",
     "crash_tests",
     "module_tests",
+    "mixed_tests",
     "cluster_tests",
 ]
 # Tests whose names begin so are run with --host module.
-NATIVE = ("afc.", "sketch.", "filter.", "frontier.", "rate_limit.", "module.")
+NATIVE = ("afc.", "sketch.", "filter.", "frontier.", "rate_limit.", "module.", "mixed.")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 

@@ -1,9 +1,10 @@
-// Libraries that live by Lua: BullMQ, rate-limiter-flexible, redlock, connect-redis, ioredis'
+// Libraries that live by Lua: BullMQ, Bull, rate-limiter-flexible, redlock, connect-redis, ioredis'
 // defineCommand. Usage: node scripts_test.mjs PORT
 // Prints what came of each, one line after the other, the same for every right server; exits with 0, or
 // throws.
 
 import assert from "node:assert/strict";
+import Bull from "bull";
 import { RedisStore } from "connect-redis";
 import { FlowProducer, Queue, QueueEvents, Worker } from "bullmq";
 import Redis from "ioredis";
@@ -157,10 +158,44 @@ async function queues() {
   await queue.close();
 }
 
+async function olderQueues() {
+  const queue = new Bull("older", { redis: { port, host: "127.0.0.1" } });
+  await queue.isReady();
+  const attempts = {};
+  queue.process("*", 3, async (job) => {
+    attempts[job.name] = (attempts[job.name] ?? 0) + 1;
+    if (job.name === "flaky" && attempts.flaky < 3) throw new Error("not yet");
+    if (job.name === "hopeless") throw new Error("never");
+    await job.progress(50);
+    await job.log("half way");
+    return job.data.n * 2;
+  });
+  const jobs = await queue.addBulk(
+    Array.from({ length: 50 }, (_, n) => ({ name: "job" + n, data: { n } })),
+  );
+  jobs.push(await queue.add("late", { n: 100 }, { delay: 50 }));
+  jobs.push(await queue.add("first", { n: 200 }, { priority: 1 }));
+  jobs.push(await queue.add("flaky", { n: 300 }, { attempts: 5, backoff: 10 }));
+  let sum = 0;
+  for (const job of jobs) sum += await job.finished();
+  say("bull", jobs.length, sum, attempts.flaky, (await queue.getJobLogs(jobs[0].id)).logs);
+  const hopeless = await queue.add("hopeless", {}, { attempts: 2 });
+  say("bull, hopeless", await hopeless.finished().catch((error) => error.message));
+  await queue.pause();
+  const paused = await queue.add("paused", { n: 7 });
+  say("bull, paused", await queue.getJobCounts());
+  await queue.resume();
+  say("bull, resumed", await paused.finished());
+  await queue.obliterate({ force: true });
+  say("bull, obliterated", await queue.getJobCounts());
+  await queue.close();
+}
+
 await define();
 await limiters();
 await locks();
 await sessions();
 await queues();
+await olderQueues();
 say("all good");
 process.exit(0);

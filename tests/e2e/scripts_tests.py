@@ -159,6 +159,9 @@ CALLS = [
         "redis.register_function('put', function(k,a) return redis.call('SET',k[1],a[1]) end)",
     ),
     ("FUNCTION", "LOAD", "#!lua name=one\nredis.register_function('x', function() end)"),
+    ("FUNCTION", "LOAD", "#!lua name=one\nredis.call('PING')"),
+    ("FUNCTION", "LOAD", "#!lua name=one"),
+    ("FUNCTION", "FLUSH", "ASYNC", "SYNC"),
     ("FUNCTION", "LOAD", "#!lua name=two\nredis.register_function('get', function() end)"),
     (
         "FUNCTION",
@@ -422,6 +425,26 @@ def functions_move_by_dump_and_files(context):
         eq(ours.call("FCALL", "g", "0"), b"two")
 
 
+@test(timeout=60)
+def the_first_call_of_a_loaded_function_is_judged_by_its_flags(context):
+    server = context.start(
+        "--save", "", "--appendonly", "no", "--enable-debug-command", "yes",
+        binary=None if context.is_sava else context.options.stock,
+    )
+    client = context.client(server)
+    code = library(
+        "lib",
+        "redis.register_function('may_write', function() return 1 end)\n"
+        "redis.register_function{function_name='reads', callback=function() return 1 end,"
+        " flags={'no-writes'}}",
+    )
+    eq(client.call("FUNCTION", "LOAD", code), b"lib")
+    eq(client.call("DEBUG", "RELOAD"), resp.OK)
+    eq(client.call("CONFIG", "SET", "maxmemory", "1"), resp.OK)
+    check("OOM" in str(client.call("FCALL", "may_write", "0")), "it may write")
+    eq(client.call("FCALL", "reads", "0"), 1)
+
+
 @test()
 def monitors_see_the_script_and_its_commands(context):
     client = context.client()
@@ -512,8 +535,14 @@ def transfers(server, seed, seconds, failures):
         elif kind == 3:
             client.call("MULTI")
             client.call("DECRBY", a, n)
-            client.call("EVAL", "return redis.call('INCRBY',KEYS[1],ARGV[1])", "1", b, n)
-            client.call("EXEC")
+            add = "return redis.call('INCRBY',ARGV[2] or KEYS[1],ARGV[1]) -- %d"
+            stray = [b] if rng.random() < 0.1 else []
+            client.call("EVAL", add % (round_number // 20 % 7), "1", a if stray else b, n, *stray)
+            answers = client.call("EXEC")
+            if isinstance(answers[1], resp.Error):
+                if b"from now on it runs alone" not in answers[1]:
+                    failures.append(answers[1])
+                client.call("INCRBY", a, n)
         else:
             total = client.call("EVAL", ADD_UP, str(len(names)), *names)
             if not isinstance(total, int):
@@ -621,6 +650,62 @@ def a_script_that_strays_runs_again_alone(context):
 
 
 @test(timeout=60)
+def transactions_of_scripts_that_keep_to_their_keys_share_the_server(context):
+    context.sava_only()
+    server = context.start("--save", "", "--appendonly", "no", threads=4)
+    client = context.client(server)
+    others = ["other%d" % i for i in range(8)]
+
+    def execute(*calls, watch=()):
+        if watch:
+            client.call("WATCH", *watch)
+        client.call("MULTI")
+        for call in calls:
+            eq(client.call(*call), resp.Status(b"QUEUED"))
+        before = [figure(server, "script_runs_" + name) for name in NAMES]
+        answers = client.call("EXEC")
+        after = [figure(server, "script_runs_" + name) for name in NAMES]
+        return answers, dict(zip(NAMES, (b - a for a, b in zip(before, after))))
+
+    NAMES = ("declared", "exclusive", "restarted")
+    read = "return redis.call('MGET', KEYS[1], unpack(ARGV))"
+    write = (
+        "local n = redis.call('INCR', KEYS[1])"
+        " for i,k in ipairs(ARGV) do redis.call('INCR', k) end return n"
+    )
+    for script in (read, write):
+        client.call("EVAL", script, "1", "n")  # it is learned
+    answers, runs = execute(
+        ("EVAL", write, "1", "n"), ("GET", "n"), ("EVAL", read, "1", "n"), watch=["n", "w"]
+    )
+    eq(answers, [2, b"2", [b"2"]])
+    eq(runs, {"declared": 2, "exclusive": 0, "restarted": 0})
+    # One strays when nothing was done yet: the whole transaction runs again, alone.
+    answers, runs = execute(
+        ("GET", "n"), ("SELECT", "1"), ("SELECT", "0"), ("EVAL", read, "1", "n", *others)
+    )
+    eq(answers[3], [b"2"] + [resp.NIL] * 8)
+    answers, runs = execute(("GET", "n"), ("EVAL", read + " -- 2", "1", "n"))
+    answers, runs = execute(("GET", "n"), ("EVAL", read + " -- 2", "1", "n", *others), watch=["w"])
+    eq(answers, [b"2", [b"2"] + [resp.NIL] * 8])
+    eq(runs, {"declared": 0, "exclusive": 1, "restarted": 1})
+    # One strays after something was written: it takes the locks.
+    answers, runs = execute(
+        ("SET", "first", "1"), ("EVAL", write, "1", "n", *others), ("MGET", *others)
+    )
+    eq(answers, [resp.OK, 3, [b"1"] * 8])
+    eq(runs["restarted"], 0)
+    # What is watched stays watched until it has run.
+    client.call("WATCH", "w")
+    client.call("MULTI")
+    client.call("EVAL", "return redis.call('SET', KEYS[1], 'x')", "1", "w")
+    with context.client(server) as second:
+        second.call("SET", "w", "theirs")
+    eq(client.call("EXEC"), resp.NIL_ARRAY)
+    eq(client.call("GET", "w"), b"theirs")
+
+
+@test(timeout=60)
 def two_scripts_that_stray_at_once_do_not_lock_each_other_out(context):
     context.sava_only()
     server = context.start("--save", "", "--appendonly", "no", threads=4)
@@ -654,8 +739,6 @@ def two_scripts_that_stray_at_once_do_not_lock_each_other_out(context):
 
 
 def busy(server):
-    """Asked over a connection of its own: one whose command was read together with the script, or
-    with one that waits for it, waits with it."""
     client = server.client(timeout=1.0 * SLOW)
     try:
         return "BUSY" in str(client.call("GET", "x"))
@@ -709,6 +792,44 @@ def kill_from_anywhere(server):
     for other in others:
         check("NOTBUSY" in str(other.call("SCRIPT", "KILL")), "nothing runs")
         other.close()
+
+
+@test(timeout=60)
+def who_is_read_together_with_a_long_script_is_told(context):
+    """All that is sent while the only thread sleeps is one batch."""
+    context.sava_only()
+    server = context.start(
+        "--save", "", "--appendonly", "no", "--lua-time-limit", "50",
+        "--enable-debug-command", "yes", "--rename-command", "EVAL", "EV", threads=1,
+    )
+    sleeper, runs = server.client(), server.client()
+    others = [server.client() for _ in range(4)]
+    for client in (runs, *others):
+        eq(client.call("PING"), resp.Status(b"PONG"))
+    sleeper.send("DEBUG", "SLEEP", "0.3")
+    time.sleep(0.1)
+    others[0].send("SET", "k", "v")  # before the script
+    time.sleep(0.02)
+    runs.send("EV", LONG, "0")
+    runs.send("ECHO", "behind it")
+    time.sleep(0.02)
+    for other in others:
+        other.send("GET", "k")
+    others[1].send("MULTI")
+    eq(sleeper.recv(), resp.OK)
+    eq([others[0].recv(), others[0].recv()], [resp.OK, b"v"])  # they came first
+    for other in others[1:]:
+        check("BUSY" in str(other.recv()), "it is told at once")
+    eq(others[1].recv(), resp.OK)
+    check("BUSY" in str(others[1].call("GET", "k")), "also in a transaction")
+    check("BUSY" in str(others[2].call("GET", "k")), "and again")
+    others[3].close()
+    eq(others[2].call("SCRIPT", "KILL"), resp.OK)
+    check("killed by user" in str(runs.recv()), "it was told")
+    eq(runs.recv(), b"behind it")
+    check("EXECABORT" in str(others[1].call("EXEC")), "a command of it was refused")
+    for other in others[:3]:
+        eq(other.call("GET", "k"), b"v")
 
 
 @test(timeout=60)
@@ -925,7 +1046,7 @@ def libraries_of_npm_do_the_same_as_beside_redis(context):
     npm, node = shutil.which("npm"), shutil.which("node")
     if not npm or not node:
         raise Skip("npm is not installed (Debian packages nodejs, npm)")
-    if not os.path.isdir(os.path.join(HERE, "node_modules", "bullmq")):
+    if not os.path.isdir(os.path.join(HERE, "node_modules", "bull")):
         run([npm, "ci", "--no-audit", "--no-fund"], seconds=120, cwd=HERE)
     program = os.path.join(HERE, "scripts_test.mjs")
     texts = [

@@ -380,6 +380,30 @@ def the_table_has_a_limit(context):
 
 
 @test()
+def readers_that_are_gone_leave_the_table(context):
+    """A key that every new client reads, and nobody changes."""
+    server = context.start()
+    staying = [context.client(server, 3) for _ in range(3)]
+    for client in staying:
+        eq(client.call("CLIENT", "TRACKING", "ON"), resp.OK)
+        client.call("GET", "k")
+    for _ in range(30):
+        going = [context.client(server, 3) for _ in range(10)]
+        for client in going:
+            client.call("CLIENT", "TRACKING", "ON")
+            client.call("GET", "k")
+        for client in going:
+            client.close()
+        until(lambda: server.info_field("tracking_clients") == "3", what="the end of ten clients")
+    check(int(server.info_field("tracking_total_items")) <= 40, "the readers of the key")
+    eq(server.call("SET", "k", "1"), resp.OK)
+    for client in staying:
+        until(lambda client=client: client.call("PING") == resp.PONG and client.pushes)
+        eq(client.pushes, [resp.Push([b"invalidate", [b"k"]])])
+    eq(server.info_field("tracking_total_items"), "0")
+
+
+@test()
 def expiry_and_eviction_are_told(context):
     for server in (context.stock, context.sut):
         reader, writer = context.client(server, 3), context.client(server)

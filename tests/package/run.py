@@ -4,8 +4,9 @@
   headers    each public header compiles alone, and includes the standard library and its own kind only
   exports    libsava.so has a SONAME, needs no third-party type, and exports what docs/library.md names
   examples   the code of docs/library.md stands in examples/embedded/main.cc
-  install    `cmake --install`: every file is there; examples/embedded is built against it with
-             find_package and with pkg-config, shared and static, and prints what it should
+  install    `cmake --install`: every file is there, sava(1) has every subcommand; examples/embedded
+             is built against it with find_package and with pkg-config, shared and static, and prints
+             what it should
   packages   the Debian packages: made by CPack, unpacked, run
 
 Usage: tests/package/run.py --build DIR [--cxx COMPILER] NAME…
@@ -141,6 +142,11 @@ def check_documents(prefix, etc, sava):
     start = re.search(r"^ExecStart=(\S+) serve (\S+)", unit, re.M)
     check(start, f"no ExecStart:\n{unit}")
     check("redis_version" in run(sava, "version"), f"{sava} version")
+    page = (prefix / "share/man/man1/sava.1").read_text()
+    subcommands = set(re.findall(r"^  sava ([a-z-]+) ", run(sava, "help"), re.M))
+    described = set(re.findall(r"^\.TP\n\.B ([a-z-]+)$", page, re.M))
+    check(len(subcommands) > 8 and subcommands - {"help"} <= described,
+          f"sava(1) lacks {sorted(subcommands - described)}")
     module = pathlib.Path(run(sava, "module-path").strip())
     check(module.resolve() == (prefix / "lib/sava/sava.so").resolve(), f"module-path printed {module}")
     return start.groups()

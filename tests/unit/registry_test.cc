@@ -9,6 +9,8 @@
 
 #include "all_families.h"
 #include "base/text.h"
+#include "commands/native/families.h"
+#include "commands/stock.h"
 
 namespace sava::commands {
 namespace {
@@ -323,6 +325,18 @@ TEST(Families, RowsAreComplete) {
     std::vector<int> indexes;
     EXPECT_TRUE(KeyIndexes(*found, views, &indexes)) << spec.example;
   }
+}
+
+TEST(Stock, WhatTheModuleBringsIsKnownWithIt) {
+  for (const auto family : NativeFamilies()) {
+    for (const CommandSpec& spec : family) {
+      EXPECT_EQ(ReaderOf(spec.name), Reader::kStockWithModule) << spec.name;
+    }
+  }
+  EXPECT_EQ(ReaderOf("GET"), Reader::kStock);
+  EXPECT_EQ(ReaderOf("AFC.Add"), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf("hpexpireat"), Reader::kSava);
+  EXPECT_EQ(ReaderOf(""), Reader::kSava);
 }
 
 }  // namespace

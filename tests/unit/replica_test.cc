@@ -115,7 +115,7 @@ struct Following {
     options.engine = &test.engine;
     options.stream = &stream;
     options.db = &db;
-    options.wanted = [this] { return wanted; };
+    options.wanted = [this] { return wanted && (looks < 0 || looks-- > 0); };
     options.held = [] { return false; };
     apply = std::make_unique<ReplicaApply>(std::move(options));
   }
@@ -132,6 +132,7 @@ struct Following {
   RecordingStream stream;
   std::atomic<int> db{0};
   bool wanted = true;
+  int looks = -1;  // so often it is wanted; below zero: always
   std::unique_ptr<ReplicaApply> apply;
 };
 
@@ -166,6 +167,30 @@ TEST(ReplicaApply, NothingIsAppliedWhenItIsNotWanted) {
   EXPECT_EQ(link.Send(Command({"SET", "a", "2"})), ReplicaApply::Outcome::kOver);
   EXPECT_EQ(client.Run({"GET", "a"}), "$1\r\n1\r\n");
   EXPECT_EQ(link.stream.bytes, Command({"SET", "a", "1"}));
+}
+
+// Whoever closes the gate while a lock is waited for finds what was applied counted.
+TEST(ReplicaApply, WhatWasAppliedCountsWhileTheNextWaits) {
+  TestEngine test(1);
+  Following link(test);
+  const auto stripe_of = [&](std::string_view key) {
+    return keyspace::Keyspace::StripeOf(test.engine.keyspace().Hash(key));
+  };
+  ASSERT_NE(stripe_of("a"), stripe_of("b"));
+  engine::Lane& lane = *test.engine.lanes()[0];
+  test.engine.BeginBatch(lane);
+  {
+    using engine::StripeGuard;
+    const StripeGuard guard(lane.locks, stripe_of("b"), StripeGuard::How::kTry);
+    ASSERT_TRUE(guard.locked());
+    link.looks = 8;  // it ends while it waits
+    EXPECT_EQ(link.Send(Command({"INCR", "a"}) + Command({"INCR", "b"})),
+              ReplicaApply::Outcome::kOver);
+  }
+  test.engine.EndBatch(lane);
+  EXPECT_EQ(link.stream.bytes, Command({"INCR", "a"}));
+  TestClient client(test, 0);
+  EXPECT_EQ(client.Run({"MGET", "a", "b"}), "*2\r\n$1\r\n1\r\n$-1\r\n");
 }
 
 TEST(ReplicaApply, AStreamThatIsNone) {

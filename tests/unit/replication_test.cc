@@ -21,6 +21,8 @@
 namespace sava::replication {
 namespace {
 
+using commands::Reader;
+
 std::string ReadAll(Backlog& backlog, BacklogPlace place) {
   std::string all;
   while (true) {
@@ -109,12 +111,14 @@ TEST(Backlog, ReadersOnOtherThreadsSeeWhatWasWritten) {
 
 TEST(Backlog, ForeignPartsAreFoundInOrder) {
   Backlog backlog(0, 16 << 10);
-  backlog.MarkForeign(10, 20);
-  backlog.MarkForeign(30, 45);
-  EXPECT_EQ(backlog.ForeignFrom(0)->begin, 10);
-  EXPECT_EQ(backlog.ForeignFrom(19)->begin, 10);
-  EXPECT_EQ(backlog.ForeignFrom(20)->begin, 30);
-  EXPECT_FALSE(backlog.ForeignFrom(45));
+  backlog.MarkForeign(10, 20, Reader::kStockWithModule);
+  backlog.MarkForeign(30, 45, Reader::kSava);
+  EXPECT_EQ(backlog.ForeignFrom(0, Reader::kStock)->begin, 10);
+  EXPECT_EQ(backlog.ForeignFrom(19, Reader::kStock)->begin, 10);
+  EXPECT_EQ(backlog.ForeignFrom(20, Reader::kStock)->begin, 30);
+  EXPECT_FALSE(backlog.ForeignFrom(45, Reader::kStock));
+  EXPECT_EQ(backlog.ForeignFrom(0, Reader::kStockWithModule)->begin, 30);
+  EXPECT_FALSE(backlog.ForeignFrom(0, Reader::kSava));
 }
 
 // ---- ids ----
@@ -151,22 +155,23 @@ TEST(Wire, PaddingHasEveryLengthAndIsACommandOfRedis) {
     ASSERT_EQ(SplitCommand(rest, 9, &words), rest.size()) << length;
     ASSERT_EQ(words.front(), "PING");
     ASSERT_LE(words.size(), 2U);
-    EXPECT_FALSE(IsForeign(rest));
+    EXPECT_EQ(ReaderOf(rest), Reader::kStock);
   }
   EXPECT_EQ(PaddingOf(100000003).size(), 100000003U);
 }
 
 TEST(Wire, WhatAStockServerDoesNotKnowIsForeign) {
   using journal::RespText;
-  EXPECT_FALSE(IsForeign(RespText({"SET", "a", "1"})));
-  EXPECT_FALSE(IsForeign(RespText({"set", "a", "1"})));
-  EXPECT_TRUE(IsForeign(RespText({"AFC.ADD", "a", "1"})));
-  EXPECT_TRUE(IsForeign(RespText({"hpexpireat", "a", "1", "FIELDS", "1", "f"})));
-  EXPECT_FALSE(IsForeign(RespText({"RESTORE", "a", "0", std::string("\x00x", 2)})));
-  EXPECT_TRUE(IsForeign(RespText({"restore", "a", "0", "\x07x"})));
-  EXPECT_FALSE(IsForeign(RespText({"SET", "a", "1"})));
-  EXPECT_FALSE(IsForeign(kPing));
-  EXPECT_FALSE(IsForeign(kGetAck));
+  EXPECT_EQ(ReaderOf(RespText({"SET", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"set", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"AFC.ADD", "a", "1"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"Increx", "a"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"hpexpireat", "a", "1", "FIELDS", "1", "f"})), Reader::kSava);
+  EXPECT_EQ(ReaderOf(RespText({"RESTORE", "a", "0", std::string("\x00x", 2)})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(RespText({"restore", "a", "0", "\x07x"})), Reader::kStockWithModule);
+  EXPECT_EQ(ReaderOf(RespText({"SET", "a", "1"})), Reader::kStock);
+  EXPECT_EQ(ReaderOf(kPing), Reader::kStock);
+  EXPECT_EQ(ReaderOf(kGetAck), Reader::kStock);
 }
 
 TEST(Wire, CommandsAreSplitOnlyWhenWhole) {
@@ -239,12 +244,23 @@ TEST_F(StreamTest, FramesRecordsAndCountsTheirBytes) {
 TEST_F(StreamTest, APlaceInItBeginsWithSelect) {
   Log({{"SET", "a", "1"}});
   int64_t at = -1;
-  stream.MarkAt(journal.Cut(), [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
+  stream.MarkAt(journal.Cut(), true, [&](const ChangeStream::Mark& mark) { at = mark.place.at; });
   Log({{"SET", "b", "1"}});
+  int db = -1;
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db = mark.db; });
+  Log({{"SET", "c", "1"}}, 5);
+  stream.MarkAt(journal.Cut(), false, [&](const ChangeStream::Mark& mark) { db += mark.db; });
+  Log({{"SET", "d", "1"}}, 5);
   const std::string all = Text();
   const std::string before = Commands({{"SELECT", "0"}, {"SET", "a", "1"}});
   EXPECT_EQ(at, static_cast<int64_t>(before.size()));
-  EXPECT_EQ(all, before + Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
+  EXPECT_EQ(all, before + Commands({{"SELECT", "0"},
+                                    {"SET", "b", "1"},
+                                    {"SELECT", "5"},
+                                    {"SET", "c", "1"},
+                                    {"SET", "d", "1"}}));
+  EXPECT_EQ(db, 5) << "0, then 5";
+  EXPECT_EQ(stream.db(), 5);
 }
 
 TEST_F(StreamTest, PingsStandBetweenRecordsAndCount) {
@@ -275,7 +291,7 @@ TEST_F(StreamTest, ForeignCommandsAreMarked) {
   Log({{"SET", "a", "1"}, {"AFC.ADD", "c", "x"}});
   Text();
   const auto mark = stream.Resume(stream.history().id, 0);
-  const auto span = mark->backlog->ForeignFrom(0);
+  const auto span = mark->backlog->ForeignFrom(0, Reader::kStock);
   ASSERT_TRUE(span);
   EXPECT_EQ(ReadAll(*mark->backlog, mark->place)
                 .substr(span->begin, static_cast<size_t>(span->end - span->begin)),
@@ -306,6 +322,42 @@ TEST_F(StreamTest, WhoFollowsAMasterHandsOnItsBytes) {
   ASSERT_TRUE(mark);
   EXPECT_EQ(ReadAll(*mark->backlog, mark->place), Commands({{"SELECT", "0"}, {"SET", "b", "1"}}));
   EXPECT_FALSE(stream.Resume(id, 701 + static_cast<int64_t>(bytes.size())));
+}
+
+TEST_F(StreamTest, GoesOnWithWhatWasLoaded) {
+  journal.Detach(stream);
+  stream.End();
+  History loaded;
+  loaded.offset = 700;
+  loaded.second_id = NewId();
+  loaded.second_offset = 701;
+  stream.GoOn(loaded);
+  stream.AppendGone(0, "old");
+  stream.AppendGone(0, "older");
+  stream.AppendGone(2, "oldest");
+  const std::string gone = Commands(
+      {{"SELECT", "0"}, {"DEL", "old"}, {"DEL", "older"}, {"SELECT", "2"}, {"DEL", "oldest"}});
+  journal.Attach(stream);
+  Log({{"SET", "a", "1"}});
+  journal.Flush();
+  journal.MergeHere();
+  const auto mark = stream.Resume(loaded.second_id, 700);
+  ASSERT_TRUE(mark);
+  EXPECT_EQ(mark->id, loaded.id);
+  EXPECT_EQ(ReadAll(*mark->backlog, mark->place),
+            gone + Commands({{"SELECT", "0"}, {"SET", "a", "1"}}));
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 701)) << "it has seen more than was loaded";
+  EXPECT_FALSE(stream.Resume(loaded.second_id, 699));
+}
+
+TEST_F(StreamTest, AnotherIdHasNoPast) {
+  Log({{"SET", "a", "1"}});
+  Text();
+  const History before = stream.history();
+  stream.ChangeId();
+  EXPECT_FALSE(stream.Resume(before.id, before.offset));
+  EXPECT_TRUE(stream.Resume(stream.history().id, before.offset));
+  EXPECT_EQ(stream.history().second_offset, -1);
 }
 
 TEST_F(StreamTest, ItsHistoryEndsWithIt) {

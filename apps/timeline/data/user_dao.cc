@@ -235,6 +235,10 @@ std::optional<SessionRow> UserDao::FindSession(Connection& connection,
   return SessionRow{IntegerOf(row[0]), IntegerOf(row[1]) != 0, IntegerOf(row[2])};
 }
 
+bool UserDao::DeleteExpiredSessions(Connection& connection, std::int64_t now) const {
+  return connection.Run("DELETE FROM sessions WHERE expires <= ?", {now}).ok;
+}
+
 bool UserDao::DeleteSession(Connection& connection, const std::string& token,
                             std::int64_t now) const {
   Change change{0, ChangeKind::kSignOut, 0, 0, token};

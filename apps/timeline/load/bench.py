@@ -93,7 +93,9 @@ def direct(options, ground):
 
 def http(options, ground):
     ground.application = harness.Application(
-        options.app, ground.folder, ground.database, ground.store, ["--connections", "32"])
+        options.app, ground.folder, ground.database, ground.store,
+        # A generator on a busy machine may let a connection rest for longer than a browser does.
+        ["--connections", "32", "--keep-alive", "60"])
     sessions = os.path.join(ground.folder, "sessions")
     with open(sessions, "w") as file:
         subprocess.run([options.app, "sessions", "--count", str(options.sessions)] + ground.arguments(),

@@ -12,6 +12,7 @@
 #include "load/progress.h"
 #include "program/options.h"
 #include "services/password.h"
+#include "services/text.h"
 
 namespace timeline {
 namespace {
@@ -108,7 +109,9 @@ class DumpSource : public Source {
       user->email = fmt::format("user{}@example.org", id);
       user->display_name = PlainText(row["DisplayName"], 100);
       user->about = PlainText(row["AboutMe"], 2000);
+      // As for one who types it in: nothing but an address of the web.
       user->picture = row["ProfileImageUrl"].substr(0, 400);
+      if (!IsWebAddress(user->picture)) user->picture.clear();
       return true;
     }
     return false;

@@ -9,7 +9,7 @@
 namespace {
 
 constexpr const char* kHelp =
-    R"(sava_timeline serve      [--port 8080] [--host 127.0.0.1]   serve the pages
+    R"(sava_timeline serve      [--port 8080] [--host 127.0.0.1] [--keep-alive 5]   serve the pages
 sava_timeline admin EMAIL                                   make a registered user an administrator
 sava_timeline settings   [--cache on|off] [--front-page N] [--profile-page N] [--strategy update|delete]
 sava_timeline sessions   --count N [--seed S]               sign in random users; prints USER TOKEN

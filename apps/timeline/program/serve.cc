@@ -61,12 +61,14 @@ void AddFiles(httplib::Server* server) {
 
 int Serve(const std::vector<std::string>& words) {
   auto known = kCommonOptions;
-  known.insert({{"port", true}, {"host", true}});
+  known.insert({{"port", true}, {"host", true}, {"keep-alive", true}});
   Options options;
   std::string error;
   if (!options.Parse(words, known, &error)) return Fail(error);
   auto port = static_cast<int>(options.Number("port", 8080, 0, 65535, &error));
   auto host = options.Text("host", "127.0.0.1");
+  auto keep_alive = options.Number("keep-alive", 5, 1, 3600, &error);
+  if (!error.empty()) return Fail(error);
   auto application = OpenFor(options, &error);
   if (!application) return Fail(error);
 
@@ -87,7 +89,8 @@ int Serve(const std::vector<std::string>& words) {
   server.set_payload_max_length(kLargestBody);
   server.set_tcp_nodelay(true);
   server.set_keep_alive_max_count(1000000);
-  server.set_keep_alive_timeout(5);
+  // An idle connection holds a thread.
+  server.set_keep_alive_timeout(keep_alive);
   int listening = -1;
   server.set_socket_options([&](socket_t socket) {
     int yes = 1;
@@ -111,7 +114,7 @@ int Serve(const std::vector<std::string>& words) {
   fmt::print("listening on http://{}:{}/ ({} layout)\n", host, port, NameOf(application->layout));
   std::fflush(stdout);
   server.listen_after_bind();
-  pthread_kill(waiter.native_handle(), SIGTERM);
+  pthread_kill(waiter.native_handle(), SIGINT);
   waiter.join();
   return 0;
 }

@@ -91,10 +91,16 @@ void Application::StartRepairing() {
 }
 
 void Application::Repair() {
+  constexpr std::int64_t kSweepMilliseconds = 3600 * 1000;
+  std::int64_t next_sweep = 0;
   std::unique_lock lock(mutex_);
   while (!ending_) {
     lock.unlock();
     if (auto connection = pool.Borrow()) settings.Load(*connection);
+    if (now() >= next_sweep) {
+      users.ForgetExpiredSessions(now());
+      next_sweep = now() + kSweepMilliseconds;
+    }
     if (settings.use_cache && !synchronizer.trusted()) synchronizer.CatchUp();
     lock.lock();
     ending_changed_.wait_for(lock, std::chrono::milliseconds(500), [&] { return ending_; });

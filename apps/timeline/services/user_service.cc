@@ -133,6 +133,10 @@ std::string UserService::StartSession(Id user, std::int64_t now) {
   return token;
 }
 
+void UserService::ForgetExpiredSessions(std::int64_t now) {
+  if (auto database = pool_->Borrow()) users_.DeleteExpiredSessions(*database, now);
+}
+
 bool UserService::SignOut(const std::string& token, std::int64_t now) {
   bool ok = false;
   {

@@ -53,6 +53,8 @@ class UserService {
   std::optional<Session> FindSession(const std::string& token, std::int64_t now);
   // A session for a user without a password: for load tests, from the command line only.
   std::string StartSession(Id user, std::int64_t now);
+  // Removes the rows of sessions that are over.
+  void ForgetExpiredSessions(std::int64_t now);
 
   // The token that a form of this session or visitor carries.
   std::string FormToken(const std::string& cookie) const;

@@ -73,7 +73,9 @@ def test_generate_from_a_dump(options):
             file.write('<?xml version="1.0" encoding="utf-8"?>\n<users>\n')
             file.write('  <row Id="-1" DisplayName="Community" />\n')
             for i in range(10):
-                file.write(f'  <row Id="{i * 10 + 7}" DisplayName="N&#233;{i} &amp; co" AboutMe="&lt;p&gt;hi&lt;/p&gt;" />\n')
+                picture = "https://example.org/2.png" if i == 2 else "javascript:alert(1)"
+                file.write(f'  <row Id="{i * 10 + 7}" DisplayName="N&#233;{i} &amp; co" AboutMe="&lt;p&gt;hi&lt;/p&gt;" '
+                           f'ProfileImageUrl="{picture}" />\n')
             file.write("</users>\n")
         with open(posts, "w") as file:
             file.write("<posts>\n")
@@ -88,6 +90,8 @@ def test_generate_from_a_dump(options):
         demo.sign_in("demo", "demo-password")
         user = demo.get("/users/2").json()["user"]
         equal((user["displayName"], user["about"], user["following"]), ("Né1 & co", "hi", 3), "a user")
+        equal(user["picture"], "", "no address of the web")
+        equal(demo.get("/users/3").json()["user"]["picture"], "https://example.org/2.png", "a picture")
         mine = demo.get("/users/2").json()["posts"]["posts"]
         equal([post["title"] for post in mine], ['Q21 "x"', 'Q11 "x"', 'Q31 "x"', 'Q1 "x"'], "posts by time")
         equal(mine[0]["message"], "a < b", "the text of a post")

@@ -449,6 +449,22 @@ TEST_P(ServicesTest, FollowTwiceCountsOnce) {
   EXPECT_EQ(application_->users.Find(ids_[1])->followers, 0);
 }
 
+TEST_P(ServicesTest, SessionsThatAreOverLeaveNoRow) {
+  auto old_token = application_->users.StartSession(ids_[0], now_);
+  auto later = now_ + UserService::kSessionSeconds * 1000;
+  auto new_token = application_->users.StartSession(ids_[1], later - 1);
+  auto rows = [&] {
+    return IntegerOf(
+        application_->pool.Borrow()->Run("SELECT COUNT(*) FROM sessions", {}).rows[0][0]);
+  };
+  application_->users.ForgetExpiredSessions(later - 1);
+  EXPECT_EQ(rows(), 2);
+  application_->users.ForgetExpiredSessions(later);
+  EXPECT_EQ(rows(), 1);
+  EXPECT_FALSE(application_->users.FindSession(old_token, later));
+  EXPECT_TRUE(application_->users.FindSession(new_token, later));
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, ServicesTest,
                          testing::Values(Layout::kDocument, Layout::kIndexed),
                          [](const auto& which) { return std::string(NameOf(which.param)); });

@@ -50,6 +50,8 @@ void Flushdb(Context& context) {
   if (!FlushOption(context, &async)) return;
   const int64_t gone = context.Flush(context.db(), async);
   if (gone > 0) context.Changed(gone);
+  // Replicas hear of it even when there was nothing.
+  context.Effect(context.args());
   context.reply().Ok();
 }
 

@@ -79,8 +79,11 @@ try {
   await post(ann, 'fresh', 'just now');
   await bob.goto(`${url}/feed`);
   check((await titles(bob))[0] === 'fresh', 'a new post of somebody followed');
-  await ann.locator('article', { hasText: 'just now' }).locator('.delete').click();
-  await ann.locator('article', { hasText: 'just now' }).waitFor({ state: 'detached' });
+  await Promise.all([
+    ann.waitForEvent('load'),
+    ann.locator('article', { hasText: 'just now' }).locator('.delete').click(),
+  ]);
+  check(!(await titles(ann)).includes('fresh'), 'a deleted post of one\'s own');
   check((await titles(ann)).length === 25, 'the page without the deleted post');
   await bob.goto(`${url}/feed`);
   check(!(await titles(bob)).includes('fresh'), 'a deleted post of somebody followed');

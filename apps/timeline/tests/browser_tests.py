@@ -26,7 +26,7 @@ def browse(options, database, pictures=None):
             first = process.stdout.readline()
             if first.startswith("ready"):
                 world.application.run("admin", "ann@example.org")
-            rest, _ = process.communicate("go\n", timeout=120)
+            rest, _ = process.communicate("go\n", timeout=240)
             check(process.returncode == 0, first + rest)
         finally:
             if process.poll() is None:

@@ -13,7 +13,7 @@ const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '
 async function visitor() {
   const context = await browser.newContext({ viewport: { width: 1000, height: 760 } });
   const page = await context.newPage();
-  page.setDefaultTimeout(15000);
+  page.setDefaultTimeout(30000);
   page.on('dialog', () => { process.exitCode = 1; console.error('a script of a user ran'); });
   return page;
 }

@@ -214,7 +214,8 @@ TEST(Persistence, MakesCopiesForOthers) {
   kept.Run({"AFC.ADD", "native", "x"});
   kept.Run({"HSET", "h", "f", "1"});
   kept.Run({"HPEXPIRE", "h", "1000000", "FIELDS", "1", "f"});
-  for (const bool stock : {false, true}) {
+  using commands::Reader;
+  for (const Reader reader : {Reader::kSava, Reader::kStockWithModule, Reader::kStock}) {
     for (const bool keys : {true, false}) {
       std::string bytes;
       std::vector<std::string> steps;
@@ -224,7 +225,7 @@ TEST(Persistence, MakesCopiesForOthers) {
         bytes += some;
         return base::Status();
       };
-      copy->stock = stock;
+      copy->reader = reader;
       copy->keys = keys;
       copy->at_cut = [&] { steps.emplace_back("cut"); };
       copy->after_cut = [&] { steps.emplace_back("after"); };
@@ -232,9 +233,9 @@ TEST(Persistence, MakesCopiesForOthers) {
       kept.persistence->MakeCopy(copy);
       EXPECT_TRUE(done.get_future().get());
       EXPECT_EQ(steps, (std::vector<std::string>{"cut", "after"}));
-      EXPECT_EQ(bytes.substr(0, 9), stock ? "REDIS0010" : bytes.substr(0, 9));
-      EXPECT_EQ(copy->left_out, stock && keys ? 1U : 0U);
-      EXPECT_EQ(bytes.find("native") != std::string::npos, keys && !stock);
+      EXPECT_EQ(bytes.substr(0, 9), reader == Reader::kSava ? bytes.substr(0, 9) : "REDIS0010");
+      EXPECT_EQ(copy->left_out, reader == Reader::kStock && keys ? 1U : 0U);
+      EXPECT_EQ(bytes.find("native") != std::string::npos, keys && reader != Reader::kStock);
     }
   }
   // One that nobody takes ends, and the next job begins.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "all_families.h"
+#include "commands/stock.h"
 
 namespace sava::persistence {
 namespace {

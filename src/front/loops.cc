@@ -170,7 +170,8 @@ base::Status Loops::OpenMissing(const config::Settings& settings, const std::vec
 
 void Loops::AddListeners(std::vector<std::unique_ptr<Listener>> listeners) {
   for (auto& listener : listeners) {
-    loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
+    const bool waits = drained_ && listener->http();  // EndDrain adds it
+    if (!waits) loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
     listeners_.push_back(std::move(listener));
   }
 }
@@ -292,11 +293,11 @@ void Loops::Start() {
 }
 
 void Loops::Drain() {
-  if (std::exchange(drained_, true)) return;
   {
     const std::lock_guard lock(mutex_);
+    if (std::exchange(drained_, true)) return;
     for (auto& listener : listeners_) {
-      loops_[0]->loop().Remove(listener->fd());
+      if (listener->http()) loops_[0]->loop().Remove(listener->fd());
     }
   }
   for (auto& loop : loops_) loop->Drain();
@@ -313,11 +314,11 @@ void Loops::Drain() {
 }
 
 void Loops::EndDrain() {
-  drained_ = false;
   for (auto& loop : loops_) loop->EndDrain();
   const std::lock_guard lock(mutex_);
+  if (!std::exchange(drained_, false)) return;
   for (auto& listener : listeners_) {
-    loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
+    if (listener->http()) loops_[0]->loop().Add(listener->fd(), EPOLLIN, listener.get());
   }
 }
 

@@ -34,9 +34,10 @@ class Loops {
   void WithoutHttp() { http_ = false; }
   bool http() const { return http_; }
   void Start();
-  // Stops taking connections, which wait meanwhile, and lets HTTP requests that have begun end.
+  // Stops taking HTTP connections, which wait meanwhile, and lets HTTP requests that have begun
+  // end. Others are still taken: one of them may call the end of the server off.
   void Drain();
-  // Takes connections again. REQUIRES: the gate is closed.
+  // Takes HTTP connections again.
   void EndDrain();
   // Gives replies that wait for the log a moment to leave.
   void AwaitReleased();
@@ -91,7 +92,7 @@ class Loops {
   std::vector<std::unique_ptr<Listener>> retired_;
   std::string unix_path_;
   bool started_ = false;
-  bool drained_ = false;
+  bool drained_ = false;  // guarded by mutex_
 };
 
 }  // namespace sava::front

@@ -65,7 +65,7 @@ class Server final : public engine::Host, public front::FrontHost {
   // Asks Wait to return. Callable from anywhere. The client is answered, with an error, when the
   // server goes on. `flags`: engine::ShutdownFlag bits.
   void RequestShutdown(uint32_t flags, size_t lane = 0, uint64_t client = 0, uint64_t token = 0);
-  // SHUTDOWN ABORT: false when there is none to be ended.
+  // SHUTDOWN ABORT, for all requests made so far: false when there is none.
   bool AbortShutdown();
   // The shutdown waits no longer: NOW, a second signal, ABORT.
   bool hurried() const override;
@@ -122,9 +122,14 @@ class Server final : public engine::Host, public front::FrontHost {
   void ShowTitle(const config::Settings& settings) const;
   // The next byte of the shutdown pipe; false when there is none any more.
   bool ReadRequest(char* byte);
-  ShutdownRequest TakeRequest(char byte);
+  // The next request. False: none came in time (-1: for ever), or it was called off meanwhile.
+  bool TakeRequest(int wait_ms, ShutdownRequest* request);
+  void AwaitTurn(ShutdownRequest* request);
+  void TakeMore(ShutdownRequest* request);
   void AwaitScripts(ShutdownRequest* request);
   bool Shutdown(const ShutdownRequest& request);
+  // From here on the end cannot be called off any more. False: it was already.
+  bool PassNoReturn();
   void RefuseShutdown();
   bool AwaitsFirstBase(bool force) const;
   bool TakeHurry();
@@ -154,6 +159,8 @@ class Server final : public engine::Host, public front::FrontHost {
   std::atomic<bool> hurried_{false};
   std::atomic<bool> aborted_{false};
   std::mutex shutdown_mutex_;
+  bool shutdown_begun_ = false;  // a request was taken and is not refused; guarded by it
+  bool no_return_ = false;       // guarded by shutdown_mutex_
   std::vector<ShutdownRequest> shutdown_requests_;  // guarded by shutdown_mutex_
   std::vector<ShutdownRequest> shutdown_clients_;   // guarded by shutdown_mutex_
   front::LoopLimits limits_;

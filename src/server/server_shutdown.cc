@@ -29,25 +29,32 @@ bool Server::ReadRequest(char* byte) {
   }
 }
 
-Server::ShutdownRequest Server::TakeRequest(char byte) {
-  ShutdownRequest request;
+bool Server::TakeRequest(int wait_ms, ShutdownRequest* request) {
+  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+  if (poll(&asked, 1, wait_ms) <= 0) return false;
+  std::lock_guard lock(shutdown_mutex_);
+  char byte = 0;
+  if (poll(&asked, 1, 0) <= 0 || !ReadRequest(&byte)) return false;
   if (byte == SIGTERM || byte == SIGINT) {
     spdlog::warn("Received {} scheduling shutdown...", byte == SIGTERM ? "SIGTERM" : "SIGINT");
-    request.flags = (byte == SIGTERM ? limits_.on_sigterm : limits_.on_sigint).load();
-    return request;
+    *request = {};
+    request->flags = (byte == SIGTERM ? limits_.on_sigterm : limits_.on_sigint).load();
+  } else {
+    if (shutdown_requests_.empty()) return false;
+    *request = shutdown_requests_.front();
+    shutdown_requests_.erase(shutdown_requests_.begin());
+    if (request->client != 0) shutdown_clients_.push_back(*request);
   }
-  std::lock_guard lock(shutdown_mutex_);
-  if (shutdown_requests_.empty()) return request;
-  request = shutdown_requests_.front();
-  shutdown_requests_.erase(shutdown_requests_.begin());
-  if (request.client != 0) shutdown_clients_.push_back(request);
-  return request;
+  shutdown_begun_ = true;
+  return true;
 }
 
 int Server::Wait() {
-  char byte = 0;
-  while (ReadRequest(&byte)) {
-    ShutdownRequest request = TakeRequest(byte);
+  aborted_.store(false);  // what was asked for while the data was loaded
+  ShutdownRequest request;
+  while (true) {
+    if (!TakeRequest(-1, &request)) continue;
+    AwaitTurn(&request);
     AwaitScripts(&request);
     if (Shutdown(request)) break;
     RefuseShutdown();
@@ -56,26 +63,36 @@ int Server::Wait() {
   return 0;
 }
 
+// A signal is seen by a chore that repeats, which DEBUG PAUSE-CRON stops.
+void Server::AwaitTurn(ShutdownRequest* request) {
+  while (request->client == 0 && engine_->switches().cron_paused.load() && !aborted_.load()) {
+    TakeMore(request);
+  }
+}
+
+// Waits a moment for a further request, which joins the one that is under way.
+void Server::TakeMore(ShutdownRequest* request) {
+  constexpr int kLookMs = 5;
+  const uint32_t flags = request->flags;
+  if (!TakeRequest(kLookMs, request)) return;
+  if ((request->flags & config::kShutdownNosave) == 0) request->flags |= flags;
+}
+
 // The scripts that run come first, unless the request ends them: until they have ended no other
 // thread gets into the gate. Requests that come meanwhile count, and may say that nothing will be
 // saved. A signal does not wait for ever: after shutdown-timeout it ends the scripts, and nothing
 // is saved, so that no half of a script is.
 void Server::AwaitScripts(ShutdownRequest* request) {
-  constexpr int kLookMs = 5;
   const int64_t began = engine_->clock().MonotonicMicros();
   const int64_t patience = limits_.shutdown_timeout.load() * 1'000'000;
-  while ((request->flags & config::kShutdownNosave) == 0 && scripts_->running().AnyBefore(began)) {
+  while ((request->flags & config::kShutdownNosave) == 0 && !aborted_.load() &&
+         scripts_->running().AnyBefore(began)) {
     if (request->client == 0 && engine_->clock().MonotonicMicros() - began > patience) {
       spdlog::warn("A script still runs: it is ended, and nothing is saved.");
       request->flags = (request->flags & ~config::kShutdownSave) | config::kShutdownNosave;
       return;
     }
-    pollfd asked{shutdown_pipe_[0], POLLIN, 0};
-    char byte = 0;
-    if (poll(&asked, 1, kLookMs) <= 0 || !ReadRequest(&byte)) continue;
-    const uint32_t flags = request->flags;
-    *request = TakeRequest(byte);
-    if ((request->flags & config::kShutdownNosave) == 0) request->flags |= flags;
+    TakeMore(request);
   }
 }
 
@@ -90,9 +107,8 @@ bool Server::AwaitsFirstBase(bool force) const {
 // False when that failed: everything is as before.
 bool Server::Shutdown(const ShutdownRequest& request) {
   spdlog::warn("User requested shutdown...");
-  aborted_.store(false);
   const bool force = (request.flags & config::kShutdownForce) != 0;
-  if (AwaitsFirstBase(force)) {
+  if (aborted_.load() || AwaitsFirstBase(force)) {
     scripts_->EndAll(false);
     return false;
   }
@@ -118,7 +134,7 @@ bool Server::Shutdown(const ShutdownRequest& request) {
                                     (request.flags & config::kShutdownNosave) != 0});
   }
   if (!status) spdlog::warn("{}", status.error());
-  if (!aborted_.load() && (status || force)) {
+  if ((status || force) && PassNoReturn()) {
     loops_->AwaitReleased();
     persistence_->OnDurable(nullptr);
     loops_->Stop([this] { migrations_.reset(); });
@@ -130,21 +146,37 @@ bool Server::Shutdown(const ShutdownRequest& request) {
   scripts_->EndAll(false);
   engine_->admission().Unpause();
   if (paused_until != 0) engine_->admission().Pause(paused_until, paused_writes);
-  persistence_->RunAlone([this] { loops_->EndDrain(); });
-  shutting_down_.store(false);
-  persistence_->GoOn();
+  loops_->EndDrain();
   follower_->Resume();
   return false;
 }
 
+bool Server::PassNoReturn() {
+  std::lock_guard lock(shutdown_mutex_);
+  no_return_ = !aborted_.load();
+  return no_return_;
+}
+
+// SHUTDOWN ABORT is for the requests that nobody has looked at yet, too.
 void Server::RefuseShutdown() {
-  if (!aborted_.load()) {
-    spdlog::warn("Errors trying to shut down the server. Check the logs for more information.");
-  }
   std::vector<ShutdownRequest> clients;
   {
     std::lock_guard lock(shutdown_mutex_);
     clients.swap(shutdown_clients_);
+    if (aborted_.load()) {
+      for (const ShutdownRequest& one : std::exchange(shutdown_requests_, {})) {
+        if (one.client != 0) clients.push_back(one);
+      }
+      pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+      char byte = 0;
+      while (poll(&asked, 1, 0) > 0 && ReadRequest(&byte)) continue;
+    } else {
+      spdlog::warn("Errors trying to shut down the server. Check the logs for more information.");
+    }
+    aborted_.store(false);
+    shutdown_begun_ = false;
+    shutting_down_.store(false);
+    persistence_->GoOn();
   }
   for (const ShutdownRequest& one : clients) {
     auto message = std::make_shared<engine::Message>();
@@ -157,18 +189,16 @@ void Server::RefuseShutdown() {
 // A further SHUTDOWN waits with the first, and hears what becomes of it; one with NOW, and a
 // signal, ends the waiting.
 bool Server::TakeHurry() {
-  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
-  char byte = 0;
-  while (!hurried_.load() && poll(&asked, 1, 0) > 0 && ReadRequest(&byte)) {
-    const ShutdownRequest more = TakeRequest(byte);
+  ShutdownRequest more;
+  while (!hurried_.load() && !aborted_.load() && TakeRequest(0, &more)) {
     if (more.client == 0 || (more.flags & config::kShutdownNow) != 0) hurried_.store(true);
   }
-  return hurried_.load();
+  return hurried_.load() || aborted_.load();
 }
 
 bool Server::hurried() const {
   pollfd asked{shutdown_pipe_[0], POLLIN, 0};
-  return hurried_.load() || poll(&asked, 1, 0) > 0;
+  return hurried_.load() || aborted_.load() || poll(&asked, 1, 0) > 0;
 }
 
 void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint64_t token) {
@@ -189,11 +219,13 @@ void Server::RequestShutdown(uint32_t flags, size_t lane, uint64_t client, uint6
 }
 
 bool Server::AbortShutdown() {
-  if (!shutting_down()) return false;
+  std::lock_guard lock(shutdown_mutex_);
+  pollfd asked{shutdown_pipe_[0], POLLIN, 0};
+  const bool any = shutdown_begun_ || !shutdown_requests_.empty() || poll(&asked, 1, 0) > 0;
+  if (!any || no_return_) return false;
   spdlog::warn("Shutdown manually aborted");
   aborted_.store(true);
-  hurried_.store(true);
-  persistence_->GiveUp();
+  if (shutting_down()) persistence_->GiveUp();
   return true;
 }
 

@@ -914,6 +914,67 @@ def wait_counts_replicas_that_have_it(context):
         check(isinstance(client.call("WAITAOF", "1", "0", "100"), resp.Error), "no log")
 
 
+def begin_shutdown(master):
+    """Two clients that wait with the server for its replicas."""
+    clients = [master.client(), master.client()]
+    for client in clients:
+        client.send("SHUTDOWN")
+    until(lambda: "blocked_clients:2" in master.call("INFO", "clients").decode(), what="they wait")
+    return clients
+
+
+@test(timeout=60)
+def an_end_that_waits_can_be_called_off(context):
+    """Clients that come meanwhile are served; ABORT is for all that asked, and for signals."""
+    refused = resp.Error(b"ERR Errors trying to SHUTDOWN. Check logs.")
+    idle = resp.Error(b"ERR No shutdown in progress.")
+    master = master_of(context, "--shutdown-timeout", "600")
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    replica.process.send_signal(19)  # SIGSTOP
+    try:
+        master.call("INCR", "n")
+        for attempt in range(3):
+            clients = begin_shutdown(master)
+            with master.client() as late:
+                eq(late.call("SHUTDOWN", "ABORT"), resp.OK, "attempt %d" % attempt)
+            for client in clients:
+                eq(client.reply(), refused, "attempt %d" % attempt)
+                eq(client.call("GET", "n"), b"%d" % (attempt + 1), "attempt %d" % attempt)
+            until(lambda: master.call("SHUTDOWN", "ABORT") == idle, what="nothing is under way")
+            master.call("INCR", "n")
+        told = master.log().count(b"SIGTERM")
+        master.process.send_signal(15)
+        until(lambda: master.log().count(b"SIGTERM") > told, what="the signal")
+        eq(master.call("SHUTDOWN", "ABORT"), resp.OK, "the signal")
+    finally:
+        replica.process.send_signal(18)  # SIGCONT
+    master.call("SET", "n", "last")
+    until(lambda: replica.call("GET", "n") == b"last", what="the master goes on")
+
+
+@test(timeout=60)
+def a_first_log_refuses_the_end_at_once(context):
+    """It began while the server waited for a replica; the refusal does not wait for it."""
+    master = master_of(context, "--shutdown-timeout", "600", "--save", "")
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    replica.process.send_signal(19)  # SIGSTOP
+    try:
+        for number in range(100):
+            master.call("SET", "k%d" % number, b"x" * 1000)
+        clients = begin_shutdown(master)
+        eq(master.call("CONFIG", "SET", "save-max-rate", "1000", "rdbcompression", "no"), resp.OK)
+        eq(master.call("CONFIG", "SET", "appendonly", "yes"), resp.OK)
+    finally:
+        replica.process.send_signal(18)  # SIGCONT
+    for client in clients:
+        eq(client.reply(), resp.Error(b"ERR Errors trying to SHUTDOWN. Check logs."))
+    check("aof_rewrite_in_progress:1" in master.call("INFO", "persistence").decode(), "it waited")
+    clients[0].send("SHUTDOWN", "NOSAVE", "FORCE")
+    eq(master.wait_exit(), 0)
+
+
 @test(timeout=60)
 def writes_need_good_replicas(context):
     master = master_of(context, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "2")

@@ -137,6 +137,7 @@ void ForEachClient(engine::Engine& engine, const std::function<void(Client&)>& v
 
 void CloseClient(engine::Engine& engine, Client& client) {
   client.set(engine::kClientCloseNow);
+  if (client.sending.feed != nullptr) client.sending.feed->Drop();
   engine.LaneOf(client).mailbox.Post({engine::Mail::Kind::kWake, client.id, nullptr});
 }
 

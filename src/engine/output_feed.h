@@ -39,6 +39,9 @@ class OutputFeed {
   virtual void Sent(size_t bytes) = 0;
   // Called about once a second. False: the client must be closed.
   virtual bool Tick(const Client& client, int64_t now_ms) = 0;
+  // The client will be closed as soon as its loop can: it does not count any more. With the gate
+  // closed, on any thread.
+  virtual void Drop() = 0;
   // The client is being closed.
   virtual void Closing() = 0;
   // Nothing more will come, and all was sent: the client must be closed.

@@ -73,6 +73,8 @@ struct Journal::Lane {
   void Discard();
   void MoveOpen(size_t size);
   Chunk* ChunkFor(size_t room);
+  Chunk* NewChunk(size_t room);
+  void Delete(Chunk* chunk);
   // The merger's: a chunk that was read, for the writer to use again.
   void Recycle(Chunk* chunk);
 
@@ -89,6 +91,7 @@ struct Journal::Lane {
   char* end;
   Chunk::Header* first;
   Chunk::Header* next;
+  std::atomic<int64_t> more{0};       // bytes of chunks besides the first
   std::atomic<uint64_t> appended{0};  // bytes, by the writer
   uint64_t looked_at = 0;             // `appended` when the writer last looked at the backlog
   alignas(64) Chunk* read;            // the merger's
@@ -121,7 +124,7 @@ void Journal::Lane::MoveOpen(size_t size) {
   memcpy(fresh->effects(), begin, bytes);
   Header* const fresh_next = fresh->header(0) - effects;
   memcpy(fresh_next + 1, next + 1, effects * sizeof(Header));
-  if (open != write) delete open;
+  if (open != write) Delete(open);
   open = fresh;
   begin = fresh->effects();
   end = begin + bytes;
@@ -134,8 +137,19 @@ void Journal::Lane::Discard() {
   next = first;
 }
 
+Journal::Chunk* Journal::Lane::NewChunk(size_t room) {
+  auto* const chunk = new Chunk(room);
+  more.fetch_add(static_cast<int64_t>(room), std::memory_order_relaxed);
+  return chunk;
+}
+
+void Journal::Lane::Delete(Chunk* chunk) {
+  more.fetch_sub(static_cast<int64_t>(chunk->bytes), std::memory_order_relaxed);
+  delete chunk;
+}
+
 Journal::Chunk* Journal::Lane::ChunkFor(size_t room) {
-  if (room > kChunkBytes) return new Chunk(room);
+  if (room > kChunkBytes) return NewChunk(room);
   for (auto& spare : spares) {
     if (spare.load(std::memory_order_relaxed) == nullptr) continue;
     Chunk* const chunk = spare.exchange(nullptr, std::memory_order_acquire);
@@ -143,7 +157,7 @@ Journal::Chunk* Journal::Lane::ChunkFor(size_t room) {
     chunk->next.store(nullptr, std::memory_order_relaxed);
     return chunk;
   }
-  return new Chunk(kChunkBytes);
+  return NewChunk(kChunkBytes);
 }
 
 void Journal::Lane::Recycle(Chunk* chunk) {
@@ -154,7 +168,7 @@ void Journal::Lane::Recycle(Chunk* chunk) {
       return;
     }
   }
-  delete chunk;
+  Delete(chunk);
 }
 
 Journal::Journal(size_t lanes) {
@@ -291,6 +305,12 @@ bool Journal::Full(size_t lane_index) {
 bool Journal::HasUnmerged(size_t lane) const {
   return lanes_[lane]->appended.load(std::memory_order_relaxed) !=
          lanes_[lane]->consumed.load(std::memory_order_relaxed);
+}
+
+size_t Journal::memory() const {
+  int64_t total = 0;
+  for (const auto& lane : lanes_) total += lane->more.load(std::memory_order_relaxed);
+  return static_cast<size_t>(std::max<int64_t>(0, total));
 }
 
 int64_t Journal::backlog() const {

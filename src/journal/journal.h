@@ -90,6 +90,8 @@ class Journal {
   // Bytes appended and not yet merged: above kBacklogLimit writers are to wait before locking.
   static constexpr int64_t kBacklogLimit = 64 << 20;
   int64_t backlog() const;
+  // Of the records on their way, beyond what every thread has from the beginning.
+  size_t memory() const;
   // Whether the lane's writer is to wait; one that has not appended much since it last looked need
   // not, and does not move the others' counters. On the lane's own thread.
   bool Full(size_t lane);

@@ -11,6 +11,11 @@ namespace {
 constexpr int kTrimAtOnce = 128;
 constexpr int64_t kBlocksOfBacklog = 16;
 
+int64_t MemoryOf(const BacklogBlock& block) {
+  constexpr size_t kOwner = 2 * sizeof(std::shared_ptr<BacklogBlock>);  // with its counts
+  return static_cast<int64_t>(block.size + sizeof(BacklogBlock) + kOwner);
+}
+
 }  // namespace
 
 Backlog::Backlog(int64_t begin, int64_t keep)
@@ -24,7 +29,7 @@ void Backlog::AddBlock(size_t wanted) {
   auto block = std::make_shared<BacklogBlock>(
       written_, std::clamp(wanted, kSmallestBlock, std::max(most, kSmallestBlock)));
   tail_ = block.get();
-  memory_.fetch_add(static_cast<int64_t>(block->size), std::memory_order_relaxed);
+  memory_.fetch_add(MemoryOf(*block), std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   blocks_.push_back(std::move(block));
   TrimLocked();
@@ -104,7 +109,7 @@ void Backlog::TrimLocked() {
     const auto& front = blocks_.front();
     const int64_t behind = front->begin + static_cast<int64_t>(front->size);
     if (end() - behind < keep || front.use_count() > 1) break;
-    memory_.fetch_sub(static_cast<int64_t>(front->size), std::memory_order_relaxed);
+    memory_.fetch_sub(MemoryOf(*front), std::memory_order_relaxed);
     first_ = behind;
     blocks_.pop_front();
   }

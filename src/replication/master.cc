@@ -463,7 +463,11 @@ engine::ReplicationFigures Master::SharedFigures() const {
   shared.output_bytes = figures_.sent;
   for (const auto& replica : replicas_) shared.output_bytes += replica->sent.load();
   shared.buffer_bytes = stream.memory;
-  shared.backlog_bytes = std::min(stream.memory, engine_.settings().repl_backlog_size);
+  // Nothing waits for those that are gone, also where the memory is not free yet.
+  const bool any =
+      std::ranges::any_of(replicas_, [](const auto& one) { return !one->signals.drop.load(); });
+  shared.backlog_bytes =
+      any ? std::min(stream.memory, engine_.settings().repl_backlog_size) : stream.memory;
   shared.transfer_bytes = static_cast<int64_t>(TransferMemory());
   return shared;
 }

@@ -28,6 +28,7 @@ class ReplicaFeed final : public engine::OutputFeed {
   size_t Gather(iovec* vectors, size_t most) override;
   void Sent(size_t bytes) override;
   bool Tick(const engine::Client& client, int64_t now_ms) override;
+  void Drop() override { replica_->signals.drop.store(true); }
   void Closing() override;
   bool over() const override;
   size_t pending() const override;

@@ -112,7 +112,8 @@ Server::Server(std::unique_ptr<config::Config> config)
   LoadLimits();
   monitor_ = std::make_unique<admin::ProcessMonitor>(engine_.get(), &facts_, [this] {
     const storage::AofLog* const log = persistence_->log();
-    return (log == nullptr ? 0 : log->buffered()) + master_->UncountedBytes();
+    return (log == nullptr ? 0 : log->buffered()) + engine_->journal().memory() +
+           master_->UncountedBytes();
   });
   facts_.run_id = RandomHex(40);
   facts_.http_port = [this] { return http_port(); };

@@ -914,6 +914,34 @@ def wait_counts_replicas_that_have_it(context):
         check(isinstance(client.call("WAITAOF", "1", "0", "100"), resp.Error), "no log")
 
 
+@test(timeout=60)
+def what_waits_for_replicas_evicts_nothing(context):
+    """Nor the memory that belongs to it; and a replica that is killed has nothing at once."""
+    def memory(field):
+        return int(master.info_field(field, "memory"))
+
+    master = master_of(context, "--repl-backlog-size", "10240", "--maxmemory-policy",
+                       "allkeys-random", "--latency-tracking", "no")
+    for number in range(100):
+        master.call("SETRANGE", "k%d" % number, "100000", "x")
+    replica = replica_of(context, master.port)
+    link_up(replica)
+    replica.process.send_signal(19)  # SIGSTOP
+    try:
+        until(lambda: memory("mem_clients_slaves") < 1000, what="the copy is gone")
+        limit = memory("used_memory") - memory("mem_not_counted_for_evict") + (64 << 10)
+        eq(master.call("CONFIG", "SET", "maxmemory", str(limit)), resp.OK)
+        for _ in range(4000):
+            master.call("SETRANGE", "k0", "0", "y" * 4000)
+        check(memory("mem_clients_slaves") > 4 << 20, "much waits")
+        eq(master.call("DBSIZE"), 100)
+        eq(master.call("CLIENT", "KILL", "TYPE", "REPLICA"), 1)
+        eq(memory("mem_clients_slaves"), 0)
+        eq(master.call("DBSIZE"), 100)
+    finally:
+        replica.process.send_signal(18)  # SIGCONT
+
+
 def begin_shutdown(master):
     """Two clients that wait with the server for its replicas."""
     clients = [master.client(), master.client()]

@@ -2,6 +2,7 @@
 // reach it only through the lane's mailbox, or with the gate closed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -135,9 +136,10 @@ struct ClientBytes {
   size_t query_capacity = 0;
   size_t argument_bytes = 0;
   size_t counted_bytes = 0;  // of its buffers, as its lane counts them
-  size_t charged_bytes = 0;  // of all it takes, as its lane counts them for maxmemory-clients
-  size_t names_bytes = 0;    // of its subscriptions, watches and prefixes,
-  size_t names_counted = 0;  // when there were this many of them
+  // Of all it takes, as its lane counts them for maxmemory-clients; see Charge.
+  std::atomic<size_t> charged_bytes{0};
+  size_t names_bytes = 0;           // of its subscriptions, watches and prefixes,
+  size_t names_counted = 0;         // when there were this many of them
   int64_t soft_limit_since_ms = 0;  // when the output first passed the soft limit, 0: below
 };
 

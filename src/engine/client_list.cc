@@ -83,12 +83,14 @@ size_t ChargeableMemory(const Client& client) {
   return type == ClientType::kNormal || type == ClientType::kPubsub ? ClientMemory(client) : 0;
 }
 
+void Charge(Lane& lane, Client& client, size_t bytes) {
+  lane.memory.client_bytes.fetch_add(bytes - client.memory.charged_bytes.exchange(bytes));
+}
+
 void ChargeClients(engine::Engine& engine) {
   engine.ForEachLane([](Lane& lane) {
     for (auto& [id, client] : lane.clients) {
-      const size_t bytes = ChargeableMemory(*client);
-      lane.memory.client_bytes.Add(bytes - client->memory.charged_bytes);
-      client->memory.charged_bytes = bytes;
+      Charge(lane, *client, ChargeableMemory(*client));
     }
   });
 }

@@ -31,6 +31,8 @@ void CloseClient(engine::Engine& engine, Client& client);
 size_t ClientMemory(const Client& client);
 // The same as far as it counts toward maxmemory-clients; nothing where the client is spared.
 size_t ChargeableMemory(const Client& client);
+// Makes that what the client counts with in its lane. On any thread.
+void Charge(Lane& lane, Client& client, size_t bytes);
 // Counts what every client takes toward maxmemory-clients. REQUIRES: the gate is closed.
 void ChargeClients(engine::Engine& engine);
 // A channel, pattern, watched key or prefix came to the client's, or left them. REQUIRES: on the

@@ -2,6 +2,7 @@
 // and loads. Other threads touch only its counters and its mailbox, except with the gate closed.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -87,7 +88,7 @@ struct LaneMemory {
   static constexpr size_t kCandidates = 16;
 
   Counter buffer_bytes;                      // of its clients' input and output
-  Counter client_bytes;                      // of its clients that may be closed to save memory
+  std::atomic<uint64_t> client_bytes{0};     // the sum of its clients' charged_bytes
   std::vector<keyspace::Displaced> garbage;  // released when no lock is held
   bool limited = false;                      // maxmemory holds for this batch
   bool over = false;                         // eviction could not make room for it

@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "engine/client_list.h"
@@ -32,35 +34,35 @@ void EventLoop::ChargeMemory(Connection& connection) {
     return;
   client.memory.query_capacity = connection.input.capacity();
   const size_t bytes = limited && !connection.closed ? engine::ChargeableMemory(client) : 0;
-  lane_.memory.client_bytes.Add(bytes - client.memory.charged_bytes);
-  client.memory.charged_bytes = bytes;
+  engine::Charge(lane_, client, bytes);
 }
 
 namespace {
 
 uint64_t ChargedBytes(const engine::Engine& engine) {
   uint64_t total = 0;
-  for (const auto& lane : engine.lanes()) total += lane->memory.client_bytes.get();
+  for (const auto& lane : engine.lanes()) total += lane->memory.client_bytes.load();
   return total;
 }
 
-// REQUIRES: the gate is closed.
+// REQUIRES: the gate is closed. Loops outside it go on counting: each client's bytes are read once,
+// and those that are closed already count no more.
 void CloseLargest(engine::Engine& engine, uint64_t limit, int64_t now_ms) {
-  uint64_t total = ChargedBytes(engine);
-  if (total <= limit) return;  // another loop was here first
-  std::vector<Client*> clients;
-  engine::ForEachClient(engine, [&clients](Client& client) {
-    if (client.memory.charged_bytes > 0) clients.push_back(&client);
+  std::vector<std::pair<size_t, Client*>> clients;
+  uint64_t total = 0;
+  engine::ForEachClient(engine, [&](Client& client) {
+    const size_t bytes = client.memory.charged_bytes.load();
+    if (bytes == 0 || client.has(engine::kClientCloseNow)) return;
+    clients.emplace_back(bytes, &client);
+    total += bytes;
   });
-  std::ranges::sort(clients, std::greater(),
-                    [](const Client* client) { return client->memory.charged_bytes; });
-  for (Client* const client : clients) {
+  std::ranges::sort(clients, std::greater(), [](const auto& one) { return one.first; });
+  for (const auto& [bytes, client] : clients) {
     if (total <= limit) break;
     spdlog::info("Evicting client: {}", engine::ClientLine(*client, now_ms));
     engine::Lane& lane = *engine.lanes()[client->lane];
-    total -= client->memory.charged_bytes;
-    lane.memory.client_bytes.Add(-client->memory.charged_bytes);
-    client->memory.charged_bytes = 0;
+    total -= bytes;
+    engine::Charge(lane, *client, 0);
     lane.stats.clients.evicted.Add();
     engine::CloseClient(engine, *client);
   }
@@ -69,9 +71,12 @@ void CloseLargest(engine::Engine& engine, uint64_t limit, int64_t now_ms) {
 }  // namespace
 
 void EventLoop::KeepClientsWithinMemory() {
-  const uint64_t limit = limits_.client_memory.load(std::memory_order_relaxed);
-  if (ChargedBytes(engine_) <= limit) return;
-  engine_.Exclusively(lane_, [&] { CloseLargest(engine_, limit, lane_.now_ms); });
+  if (ChargedBytes(engine_) <= limits_.client_memory.load(std::memory_order_relaxed)) return;
+  // What was configured while this loop waited for the gate counts.
+  engine_.Exclusively(lane_, [&] {
+    const uint64_t limit = limits_.client_memory.load(std::memory_order_relaxed);
+    if (limit > 0) CloseLargest(engine_, limit, lane_.now_ms);
+  });
   DeliverMail();
 }
 

@@ -35,9 +35,10 @@ struct LoadOptions {
   // Keys of an RDB file that are past their time are kept: commands that follow may want them. The
   // base of an append-only log is loaded so; an RDB file at the beginning of a log always is.
   bool keep_expired = false;
-  bool replace = false;      // a key that is there already is replaced, else it is an error
-  int64_t key_delay_us = 0;  // for tests: key-load-delay
-  size_t threads = 0;        // that insert; 0: as many as cores
+  bool replace = false;        // a key that is there already is replaced, else it is an error
+  bool new_libraries = false;  // a function library that is there already is an error
+  int64_t key_delay_us = 0;    // for tests: key-load-delay
+  size_t threads = 0;          // that insert; 0: as many as cores
   // A copy that outlives the load, where the engine's own may change meanwhile; nullptr: those.
   const config::Settings* settings = nullptr;
   LoadProgress* progress = nullptr;

@@ -1,7 +1,9 @@
 // Loading of RDB files: what the reader finds becomes work for BulkInsert.
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -83,6 +85,9 @@ class LoadingSink final : public storage::RdbSink {
   }
   base::Status Function(std::string_view code) override {
     for (snapshot::RdbAux* aux : options_.aux) {
+      if (options_.new_libraries && aux->command() == "function") {
+        return aux->Replay(std::to_array<std::string_view>({"function", "load", code}));
+      }
       if (aux->LoadFunction(code)) return {};
     }
     if (options_.warn)

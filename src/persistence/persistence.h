@@ -222,7 +222,8 @@ class Persistence final : public engine::Reloader {
   base::Status LoadLog(const config::Settings& settings, storage::RecoveryPlan* plan,
                        bool exclusive);
   void TellRepairs(const storage::RecoveryPlan& plan);
-  base::Status LoadDump(const config::Settings& settings, bool exclusive, bool merge = false);
+  // `reload`: what a client that asked for it wants of it, see engine::Reloader.
+  base::Status LoadDump(const config::Settings& settings, bool exclusive, uint32_t reload = 0);
   base::Status Upgrade(const config::Settings& settings, storage::AofManifest* manifest);
   uint64_t SizeOf(const std::string& path) const;
   void BeginProgress(uint64_t total_bytes);

@@ -118,12 +118,14 @@ LoadOptions Persistence::OptionsFor(const config::Settings& settings, bool exclu
   return options;
 }
 
-base::Status Persistence::LoadDump(const config::Settings& settings, bool exclusive, bool merge) {
+base::Status Persistence::LoadDump(const config::Settings& settings, bool exclusive,
+                                   uint32_t reload) {
   const std::string path = PathIn(settings.dir, settings.dbfilename);
   BeginProgress(SizeOf(path));
   const int64_t start = engine_.clock().MonotonicMicros();
   LoadOptions options = OptionsFor(settings, exclusive);
-  options.replace = merge;
+  options.replace = (reload & kMerge) != 0;
+  options.new_libraries = (reload & kNoFlush) != 0 && !options.replace;
   Loader loader(&engine_, options);
   if (base::Status status = loader.LoadRdb(path); !status) return status;
   EndPart();
@@ -307,7 +309,7 @@ std::string Persistence::ReloadNow(uint32_t options) {
       }
     }
     if ((options & kNoFlush) == 0) EmptyAll();
-    if (const base::Status status = LoadDump(settings, true, (options & kMerge) != 0); !status) {
+    if (const base::Status status = LoadDump(settings, true, options); !status) {
       spdlog::warn("{}", status.error());
       reply = "-ERR Error trying to load the RDB dump, check server logs.\r\n";
       return;

@@ -203,6 +203,8 @@ ReplicaLink::End ReplicaLink::Steady(const Target& target, ReplicaWire& wire, bo
   options.db = &db_;
   options.wanted = [this, number = target.number] { return Current(number); };
   options.held = [this] {
+    // CLIENT PAUSE holds the master's writes back as well.
+    if (engine_.admission().Paused(true, NowMs())) return true;
     return !ignores_disk_ && engine_.admission().refuses_writes() && disk_fails_;
   };
   ReplicaApply apply(std::move(options));

@@ -870,6 +870,26 @@ def replication_over_tls(context):
     in_step(replica, master)
 
 
+@test(timeout=60)
+def a_paused_replica_applies_nothing(context):
+    """CLIENT PAUSE on it holds its master's writes back; the link stays, and goes on afterwards."""
+    context.sava_only()
+    master = durable(context, *NO_SAVE, "--repl-diskless-sync-delay", "0")
+    replica = durable(context, *NO_SAVE)
+    follow(replica, master.port)
+    until(lambda: linked(replica), 60, "the link")
+    eq(master.call("INCR", "n"), 1)
+    eq(master.call("WAIT", "1", "30000"), 1)
+    eq(replica.call("CLIENT", "PAUSE", "60000", "WRITE"), resp.OK)
+    eq(master.call("INCR", "n"), 2)
+    eq(master.call("WAIT", "1", "200"), 0, "it is not applied")
+    eq(replica.call("GET", "n"), b"1")
+    check(linked(replica), "the link")
+    eq(replica.call("CLIENT", "UNPAUSE"), resp.OK)
+    eq(master.call("WAIT", "1", "30000"), 1)
+    in_step(replica, master)
+
+
 # ---- from Redis, and back ----
 
 

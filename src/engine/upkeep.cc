@@ -67,7 +67,13 @@ bool StripeUpkeep::ExpireKeys(Lane& lane, int db, keyspace::Table& table) {
           keys.ExpireParts(db, table, entry, keyspace.Hash(entry->key()), budget);
         });
   });
-  lane.stats.upkeep.expire_nanos.Add(engine_.observer().Nanos(base::Ticks() - start));
+  const uint64_t nanos = engine_.observer().Nanos(base::Ticks() - start);
+  lane.stats.upkeep.expire_nanos.Add(nanos);
+  const int64_t threshold = engine_.settings().latency_monitor_threshold;
+  if (threshold > 0) {
+    engine_.observer().latency().Add("expire-cycle", lane.now_ms / 1000,
+                                     static_cast<int64_t>(nanos / 1000000), threshold);
+  }
   if (looked < budget) return false;
   lane.stats.upkeep.expire_cycles_capped.Add();
   return true;

@@ -282,7 +282,7 @@ constexpr Setting kRows[] = {
     Text("tls-ca-cert-dir", In<&S::tls_ca_cert_dir>()).With(kNamesFile),
     OneOf("tls-auth-clients", kTlsAuths, In<&S::tls_auth_clients>()),
     Bool("tls-replication", In<&S::tls_replication>()),
-    Bool("tls-cluster", In<&S::tls_cluster>()),
+    Bool("tls-cluster", Kept("no")).NotBuilt("TLS between the nodes of a cluster"),
     Text("tls-protocols", In<&S::tls_protocols>()),
     Text("tls-ciphers", In<&S::tls_ciphers>()),
     Text("tls-ciphersuites", In<&S::tls_ciphersuites>()),

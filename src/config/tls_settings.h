@@ -29,7 +29,6 @@ struct TlsRules {
   int64_t http_tls_port = 0;
   TlsAuth tls_auth_clients = TlsAuth::kYes;
   bool tls_replication = false;
-  bool tls_cluster = false;   // MIGRATE
   std::string tls_protocols;  // empty: TLSv1.2 and TLSv1.3
   std::string tls_ciphers;
   std::string tls_ciphersuites;
@@ -41,9 +40,7 @@ struct TlsRules {
 
 struct TlsSettings : TlsFiles, TlsRules {
   // Anything speaks TLS.
-  // To other servers.
-  bool connects_by_tls() const { return tls_replication || tls_cluster; }
-  bool uses_tls() const { return tls_port != 0 || http_tls_port != 0 || connects_by_tls(); }
+  bool uses_tls() const { return tls_port != 0 || http_tls_port != 0 || tls_replication; }
 };
 
 }  // namespace sava::config

@@ -61,7 +61,7 @@ net::TlsOptions ClientOptions(const config::Settings& settings) {
 base::Status Complete(const config::Settings& settings) {
   if (settings.tls_cert_file.empty()) return base::Error{"No tls-cert-file configured!"};
   if (settings.tls_key_file.empty()) return base::Error{"No tls-key-file configured!"};
-  const bool asks = settings.tls_auth_clients != config::TlsAuth::kNo || settings.connects_by_tls();
+  const bool asks = settings.tls_auth_clients != config::TlsAuth::kNo || settings.tls_replication;
   if (asks && settings.tls_ca_cert_file.empty() && settings.tls_ca_cert_dir.empty()) {
     return base::Error{
         "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-cluster, "
@@ -82,7 +82,7 @@ base::Result<Tls> MakeTls(const config::Settings& settings, const std::string& s
   auto server = net::TlsContext::Make(net::TlsRole::kServer, options);
   if (!server) return base::Error{server.error()};
   made.server = std::move(*server);
-  if (!settings.connects_by_tls()) return made;
+  if (!settings.tls_replication) return made;
   options = ClientOptions(settings);
   Find(start_folder, &options);
   auto client = net::TlsContext::Make(net::TlsRole::kClient, options);

@@ -236,7 +236,6 @@ void Server::ApplyHooks() {
                      "tls-ca-cert-dir",
                      "tls-auth-clients",
                      "tls-replication",
-                     "tls-cluster",
                      "tls-protocols",
                      "tls-ciphers",
                      "tls-ciphersuites",
@@ -309,7 +308,7 @@ bool Server::UseTls(const config::Settings& settings) {
     return false;
   }
   follower_->UseTls(tls->client);
-  migrations_->UseTls(settings.tls_cluster ? tls->client : nullptr);
+  migrations_->UseTls(tls->client);
   loops_->UseTls(std::move(*tls));
   return true;
 }

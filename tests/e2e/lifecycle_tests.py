@@ -256,15 +256,15 @@ client-output-buffer-limit pubsub 32mb 8mb 60
 def settings_that_promise_safety_are_refused(context):
     context.sava_only("Redis has these features")
     for option in (
-        ("--cluster-enabled", "yes"),
+        ("--tls-cluster", "yes"),
     ):
         code, output = context.try_start(*option)
         context.expect(code == 1, "%s: exit code %s" % (option[0], code))
         context.expect(option[0][2:] in output, "%s: %s" % (option[0], output[-300:]))
-    path = config_file(context, "port 0\ncluster-enabled yes\n")
+    path = config_file(context, "port 0\ntls-cluster yes\n")
     code, output = context.try_start(config=path)
     eq(code, 1, "in a file")
-    check("cluster-enabled" in output and "2" in output, output)
+    check("tls-cluster" in output and "2" in output, output)
 
 
 @test()

@@ -363,12 +363,12 @@ def effects_are_deletions(context):
 
 @test()
 def over_tls(context):
-    """tls-cluster: the connection to the target is encrypted, and its certificate is checked."""
+    """tls-replication: the connection to the target is encrypted, and its certificate is checked."""
     from tls_tests import authority, tls_server
 
     context.sava_only()
     ca = authority(context)
-    server = tls_server(context, ca, "--tls-cluster", "yes")
+    server = tls_server(context, ca, "--tls-replication", "yes")
     target = tls_server(context, ca)
     client = context.client(server)
     client.call("SET", "plain", "x" * 3000000)
@@ -379,7 +379,7 @@ def over_tls(context):
     stock = context.start_stock()
     reply = client.call("MIGRATE", "127.0.0.1", str(stock.port), "other", "0", "1000")
     check(resp.is_error(reply, "IOERR"), resp.show(reply))
-    eq(client.call("CONFIG", "SET", "tls-cluster", "no"), resp.OK)
+    eq(client.call("CONFIG", "SET", "tls-replication", "no"), resp.OK)
     reply = client.call(*words, "other", "0", "1000")
     check(resp.is_error(reply, "IOERR"), resp.show(reply))
     eq(client.call("MIGRATE", "127.0.0.1", str(stock.port), "other", "0", "1000"), resp.OK)

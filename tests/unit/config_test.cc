@@ -429,7 +429,7 @@ TEST(ConfigParse, ErrorsDoNotShowSecrets) {
 }
 
 TEST(ConfigParse, FeaturesThatPromiseSafetyAreRefused) {
-  for (const std::string line : {"loadmodule x.so", "cluster-enabled yes"}) {
+  for (const std::string line : {"tls-cluster yes", "loadmodule x.so", "cluster-enabled yes"}) {
     Config config;
     EXPECT_NE(Parse(config, line).find("\nnot built yet: "), std::string::npos) << line;
   }
@@ -714,6 +714,7 @@ TEST(ConfigSet, RefusesWithRedisTexts) {
       {"threads", "3", "can't set immutable config"},
       {"slaveof", "no one", "can't set immutable config"},
       {"dbfilename", "x", "can't set protected config"},
+      {"tls-cluster", "yes", "not built yet: TLS between the nodes of a cluster"},
   };
   Config config;
   const Pairs before = AllValues(config);

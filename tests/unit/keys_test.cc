@@ -193,7 +193,7 @@ TEST_F(Keys, FlushdbSparesOtherDatabases) {
   Run("SET c 3");
   Forget();
   EXPECT_EQ(Run("FLUSHDB"), "+OK\r\n");
-  ExpectReported(1, "", "");
+  ExpectReported(1, "", "FLUSHDB");
   Run("SELECT 0");
   EXPECT_EQ(Run("DBSIZE"), ":2\r\n");
   EXPECT_EQ(Run("FLUSHALL async"), "+OK\r\n");

@@ -176,21 +176,22 @@ TEST(ReplicaApply, WhatWasAppliedCountsWhileTheNextWaits) {
   const auto stripe_of = [&](std::string_view key) {
     return keyspace::Keyspace::StripeOf(test.engine.keyspace().Hash(key));
   };
-  ASSERT_NE(stripe_of("a"), stripe_of("b"));
+  std::string other = "b";
+  while (stripe_of(other) == stripe_of("a")) other += 'b';
   engine::Lane& lane = *test.engine.lanes()[0];
   test.engine.BeginBatch(lane);
   {
     using engine::StripeGuard;
-    const StripeGuard guard(lane.locks, stripe_of("b"), StripeGuard::How::kTry);
+    const StripeGuard guard(lane.locks, stripe_of(other), StripeGuard::How::kTry);
     ASSERT_TRUE(guard.locked());
     link.looks = 8;  // it ends while it waits
-    EXPECT_EQ(link.Send(Command({"INCR", "a"}) + Command({"INCR", "b"})),
+    EXPECT_EQ(link.Send(Command({"INCR", "a"}) + Command({"INCR", other})),
               ReplicaApply::Outcome::kOver);
   }
   test.engine.EndBatch(lane);
   EXPECT_EQ(link.stream.bytes, Command({"INCR", "a"}));
   TestClient client(test, 0);
-  EXPECT_EQ(client.Run({"MGET", "a", "b"}), "*2\r\n$1\r\n1\r\n$-1\r\n");
+  EXPECT_EQ(client.Run({"MGET", "a", other}), "*2\r\n$1\r\n1\r\n$-1\r\n");
 }
 
 TEST(ReplicaApply, AStreamThatIsNone) {

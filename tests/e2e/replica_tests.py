@@ -661,7 +661,7 @@ def streams_that_cannot_be_followed(context):
         follow(replica, fake.port)
         until(lambda: fake.asked >= 1, 20, "an attempt")
         until(lambda: replica.call("GET", "a") in (b"1", b"12"), 10, "the data set")
-        check(replica.alive(), "the server")
+        until(replica.alive, 10, "the server, which may be loading again")
     fake = FakeMaster(context, head + resp.encode("NOSUCH", "x") + resp.encode("SET", "b", "2"))
     follow(replica, fake.port)
     until(lambda: replica.call("GET", "b") == b"2", 10, "what follows an unknown command")

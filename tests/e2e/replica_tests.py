@@ -906,6 +906,7 @@ def migration_without_downtime(context):
             old.call("INCR", "visits")
         eq(old.call("CLIENT", "PAUSE", "20000", "WRITE"), resp.OK)
         in_step(new, old)
+        until(lambda: new.info_field("aof_last_write_status") == "ok", 60, "the base of the log")
         eq(new.call("REPLICAOF", "NO", "ONE"), resp.OK)
         visits = int(new.call("GET", "visits"))
         eq(new.call("INCR", "visits"), visits + 1, "clients go on with the new server")

@@ -133,23 +133,29 @@ TEST(Tracking, BroadcastTellsOfAllKeysWithAPrefixTogether) {
 
 // A writer knows its own value only: what another did to the key before it is news.
 TEST(Tracking, WhoWritesAfterAnotherHearsOfTheOther) {
-  TestEngine test(1);
-  Tracker quiet(test, 0, Broadcast({}, true));
-  TestClient writer(test, 0);
   const std::vector<std::string_view> first = {"HSET", "h", "f", "1"};
   const std::vector<std::string_view> second = {"HSET", "h", "g", "2"};
-  Request requests[2];
-  requests[0].client = &writer.client;
-  requests[0].args = first;
-  requests[1].client = &quiet.client;
-  requests[1].args = second;
-  test.engine.BeginBatch(quiet.lane);
-  test.engine.Prepare(quiet.lane, requests);
-  test.engine.RunBatch(quiet.lane, requests);
-  test.engine.EndBatch(quiet.lane);
-  EXPECT_EQ(quiet.Mail(), ":1\r\n" + Invalidate({"h"}));
-  quiet.Run({"HSET", "h", "g", "3"});
-  EXPECT_EQ(quiet.Mail(), "");
+  bool together = false;  // a batch that takes long leaves the second for the next one
+  for (int tries = 0; tries < 100 && !together; ++tries) {
+    TestEngine test(1);
+    Tracker quiet(test, 0, Broadcast({}, true));
+    TestClient writer(test, 0);
+    Request requests[2];
+    requests[0].client = &writer.client;
+    requests[0].args = first;
+    requests[1].client = &quiet.client;
+    requests[1].args = second;
+    test.engine.BeginBatch(quiet.lane);
+    test.engine.Prepare(quiet.lane, requests);
+    test.engine.RunBatch(quiet.lane, requests);
+    test.engine.EndBatch(quiet.lane);
+    together = requests[1].outcome == Request::Outcome::kDone;
+    if (!together) continue;
+    EXPECT_EQ(quiet.Mail(), ":1\r\n" + Invalidate({"h"}));
+    quiet.Run({"HSET", "h", "g", "3"});
+    EXPECT_EQ(quiet.Mail(), "");
+  }
+  EXPECT_TRUE(together);
 }
 
 TEST(Tracking, TimeIsNobodysOwnChange) {

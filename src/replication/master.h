@@ -141,7 +141,7 @@ class Master {
   std::shared_ptr<Replica> Enlist(engine::Client& client, bool psync);
   commands::Reader ReaderOf(const engine::Announcement& announced) const;
   void StartSyncs(int64_t now_ms);
-  void StartSync(std::vector<std::shared_ptr<Replica>> group);
+  void StartSync(const std::shared_ptr<Sync>& sync);
   void CutMade(Sync& sync);
   void AfterCut(const std::shared_ptr<Sync>& sync);
   void AbandonCopy();  // mutex_ is held

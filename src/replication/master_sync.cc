@@ -45,8 +45,8 @@ bool SameNeeds(const Replica& a, const Replica& b) {
 }  // namespace
 
 struct Master::Sync {
+  std::shared_ptr<Transfer> transfer;  // made before other threads can see the sync
   std::vector<std::shared_ptr<Replica>> group;
-  std::shared_ptr<Transfer> transfer;
   std::vector<std::shared_ptr<Transfer::Reader>> readers;
   std::shared_ptr<persistence::Persistence::Copy> copy;
   std::promise<ChangeStream::Mark> mark;
@@ -59,6 +59,7 @@ struct Master::Sync {
 void Master::StartSyncs(int64_t now_ms) {
   const config::Settings& settings = engine_.settings();
   std::vector<std::shared_ptr<Replica>> group;
+  std::shared_ptr<Sync> sync;
   {
     const std::lock_guard lock(mutex_);
     if (sync_ != nullptr) return;
@@ -74,21 +75,18 @@ void Master::StartSyncs(int64_t now_ms) {
     const bool due = now_ms - oldest->since_ms >= settings.repl_diskless_sync_delay * 1000;
     // A replica that is sent a file of known length waits for its end anyway.
     if (settings.repl_diskless_sync && oldest->identity.announced.eof && !full && !due) return;
+    sync = std::make_shared<Sync>();
+    sync->transfer = std::make_shared<Transfer>(settings.dir);
     for (const auto& replica : group) replica->queued = false;
-    sync_ = std::make_shared<Sync>();
+    sync_ = sync;
   }
-  StartSync(std::move(group));
+  sync->group = std::move(group);
+  StartSync(sync);
 }
 
-void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
-  std::shared_ptr<Sync> sync;
-  {
-    const std::lock_guard lock(mutex_);
-    sync = sync_;
-  }
-  const Replica& first = *group.front();
-  sync->transfer = std::make_shared<Transfer>(engine_.settings().dir);
-  for (const auto& replica : group) {
+void Master::StartSync(const std::shared_ptr<Sync>& sync) {
+  const Replica& first = *sync->group.front();
+  for (const auto& replica : sync->group) {
     sync->readers.push_back(sync->transfer->AddReader(replica->wake));
   }
   sync->copy = std::make_shared<persistence::Persistence::Copy>();
@@ -104,7 +102,6 @@ void Master::StartSync(std::vector<std::shared_ptr<Replica>> group) {
   copy.at_cut = [this, sync] { CutMade(*sync); };
   copy.after_cut = [this, sync] { AfterCut(sync); };
   copy.done = [this, sync](const base::Result<uint64_t>& written) { SyncEnded(*sync, written); };
-  sync->group = std::move(group);
   spdlog::info("Starting BGSAVE for SYNC with target: {}",
                first.identity.announced.eof ? "replicas sockets" : "disk");
   persistence_.MakeCopy(sync->copy);

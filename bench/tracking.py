@@ -1,4 +1,4 @@
-"""Client-side caching: what it costs to note who reads which key.
+"""Client-side caching: the cost of noting which client reads which key.
 
 CPU per GET of clients with CLIENT TRACKING ON against the same clients without it, on Sava. What the
 same costs stock Redis stands beside it.

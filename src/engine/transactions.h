@@ -35,7 +35,7 @@ class Transactions {
   // The stripes of all queued and all watched keys; their hashes in lane.batch.key_hashes.
   LockSet LocksOf(Lane& lane, const Client& client, const Views& views);
   using Queued = std::vector<QueuedCommand>;
-  // False: a script of it wants more than it has locked, and nothing was done: it is to be run
+  // False: a script of it wants more than it has locked, and nothing was done: it must run
   // again with the gate closed.
   bool RunQueued(Lane& lane, Client& client, const commands::Command& exec, commands::Args args,
                  const Queued& queue, const Views& views, LargeArguments* large);
